@@ -137,6 +137,28 @@ TEST_CASE("a description says how the schedule runs the stages") {
     CHECK(graphed.stages[0].streams == graphed.stages[1].streams);
 }
 
+TEST_CASE("a description knows windows, what is changed in place, and the bound") {
+    Stage load{"load", [](HostStreamRef, const int&, Images&) {}};
+    Stage filter{"filter", [](HostStreamRef, InPlace<Images>&) {}};
+    Stage add{"add", [](HostStreamRef, const Last<3, Images>&) {}};
+    const Pipeline pipeline{Stages{load, filter, add}, Slots{[](int) { return Images{}; }},
+                            PipelineOptions{.in_flight = 5}};
+    const PipelineDescription description = describe(pipeline);
+    CHECK(description.in_flight == 5);
+    CHECK(description.slots == 4); // two, and two more that the window holds
+    CHECK(description.stages[0].device_bytes == 4 * 256 * sizeof(float));
+    CHECK(description.stages[1].in_place);
+    CHECK(description.stages[1].device_bytes == 0);
+    CHECK(description.stages[1].window == 1);
+    CHECK_FALSE(description.stages[0].in_place);
+    CHECK(description.stages[2].window == 3);
+    REQUIRE(description.stages[0].waits.size() == 1);
+    CHECK(description.stages[0].waits[0].stage == 2);
+    CHECK(description.stages[0].waits[0].former);
+    CHECK(description.stages[0].waits[0].ahead == 2);
+    CHECK(contains(to_dot(description), "filter\\nhost 0, stream 1\\nin place\"];"));
+}
+
 TEST_CASE("a pipeline whose type says only what it takes is described as the same pipeline is") {
     Stage encode{"encode", [](HostStreamRef, const int&, Images&) {}};
     Stage train{"train", [](HostStreamRef, const Images&) {}};
@@ -156,21 +178,21 @@ TEST_CASE("a description as JSON and as a picture") {
     CHECK(
         to_json(description) ==
         R"({"backend":")" + backend +
-            R"(","schedule":"overlapped","graphs":"none","steps_per_graph":0,"slots":2,"stages":[)"
+            R"(","schedule":"overlapped","graphs":"none","steps_per_graph":0,"slots":2,"in_flight":128,"stages":[)"
             R"({"name":"en\"code\\\u000a","unit":")" +
             backend +
-            R"( 0","is_cpu":false,"lanes":1,"streams":[0],"external_stream":false,"priority":0,"graphed":true,)"
-            R"("reads_batch":true,"reads":[],"waits":[{"stage":1,"former":true}],"has_output":true,"slot_bytes":)" +
+            R"( 0","is_cpu":false,"lanes":1,"streams":[0],"external_stream":false,"priority":0,"multiprocessors":0,"graphed":true,)"
+            R"("reads_batch":true,"reads":[],"window":1,"in_place":false,"waits":[{"stage":1,"former":true,"ahead":0}],"has_output":true,"slot_bytes":)" +
             std::to_string(sizeof(Images)) +
             R"(,"device_bytes":2048,"pinned_bytes":0},)"
             R"({"name":"train","unit":")" +
             backend +
-            R"( 0","is_cpu":false,"lanes":1,"streams":[1],"external_stream":false,"priority":0,"graphed":true,)"
-            R"("reads_batch":false,"reads":[0],"waits":[{"stage":0,"former":false}],"has_output":false,)"
+            R"( 0","is_cpu":false,"lanes":1,"streams":[1],"external_stream":false,"priority":0,"multiprocessors":0,"graphed":true,)"
+            R"("reads_batch":false,"reads":[0],"window":1,"in_place":false,"waits":[{"stage":0,"former":false,"ahead":0}],"has_output":false,)"
             R"("slot_bytes":0,"device_bytes":0,"pinned_bytes":0}]})");
     CHECK(to_dot(description) == "digraph pipeline {\n"
                                  "  rankdir=LR;\n"
-                                 "  label=\"overlapped\";\n"
+                                 "  label=\"overlapped, at most 128 batches under way\";\n"
                                  "  node [shape=box];\n"
                                  "  batch [shape=ellipse];\n"
                                  "  s0 [label=\"en\\\"code\\\\\uFFFD\\n" +

@@ -42,7 +42,8 @@ PipelineDescription of(const PipelineCore<B>& core) {
     PipelineDescription all{.backend = B::name,
                             .schedule = options.schedule,
                             .steps_per_graph = options.steps_per_graph,
-                            .slots = static_cast<std::size_t>(options.slots)};
+                            .slots = core.slots(),
+                            .in_flight = core.in_flight()};
     if (options.schedule == Schedule::graphed)
         all.graphs = core.graphs_whole_steps() ? GraphedWork::steps : GraphedWork::stages;
     List<BasicStreamRef<B>> seen;
@@ -58,6 +59,7 @@ PipelineDescription of(const PipelineCore<B>& core) {
             one.streams.push_back(number_of(seen, stream));
         one.external_stream = place.external_stream;
         one.priority = place.priority;
+        one.multiprocessors = place.multiprocessors;
         one.graphed = place.graphed;
         one.reads_batch = stage.reads_batch;
         for (std::size_t of = 0; of < plan.stages.size(); ++of) {
@@ -65,7 +67,9 @@ PipelineDescription of(const PipelineCore<B>& core) {
                 one.reads.push_back(of);
         }
         for (const PlanWait& wait : plan.waits_of(i))
-            one.waits.push_back({wait.stage, wait.former});
+            one.waits.push_back({wait.stage, wait.former, wait.ahead});
+        one.window = stage.window;
+        one.in_place = stage.hands_on;
         one.has_output = stage.maker >= 0;
         one.slot_bytes = place.slot_size;
         one.device_bytes = place.slot_bytes.device;
@@ -92,12 +96,14 @@ inline void add_stage(JsonWriter& json, const StageDescription& stage) {
     add_numbers(json, "streams", stage.streams);
     json.members({{"external_stream", stage.external_stream},
                   {"priority", static_cast<double>(stage.priority)},
+                  {"multiprocessors", static_cast<double>(stage.multiprocessors)},
                   {"graphed", stage.graphed},
                   {"reads_batch", stage.reads_batch}});
     add_numbers(json, "reads", stage.reads);
+    json.members({{"window", stage.window}, {"in_place", stage.in_place}});
     json.open('[', "waits");
     for (const StageWait& wait : stage.waits)
-        json.object({{"stage", wait.stage}, {"former", wait.former}});
+        json.object({{"stage", wait.stage}, {"former", wait.former}, {"ahead", wait.ahead}});
     json.close(']');
     json.members({{"has_output", stage.has_output},
                   {"slot_bytes", stage.slot_bytes},
@@ -138,6 +144,8 @@ inline std::string place_text(const StageDescription& stage) {
     text += stage.streams.size() == 1 ? ", stream" : ", streams";
     for (const std::size_t stream : stage.streams)
         text += " " + std::to_string(stream);
+    if (stage.multiprocessors > 0)
+        text += ", " + std::to_string(stage.multiprocessors) + " multiprocessors";
     return text + (stage.external_stream ? ", the caller's" : "");
 }
 
@@ -161,7 +169,8 @@ inline std::string to_json(const PipelineDescription& description) {
                   {"schedule", to_string(description.schedule)},
                   {"graphs", detail::description::graphs_text(description.graphs)},
                   {"steps_per_graph", static_cast<double>(description.steps_per_graph)},
-                  {"slots", description.slots}});
+                  {"slots", description.slots},
+                  {"in_flight", description.in_flight}});
     json.open('[', "stages");
     for (const StageDescription& stage : description.stages)
         detail::description::add_stage(json, stage);
@@ -177,14 +186,17 @@ inline std::string to_dot(const PipelineDescription& description) {
     if (description.graphs != GraphedWork::none)
         text += std::string(", a graph ") +
                 (description.graphs == GraphedWork::steps ? "for all stages" : "a stage");
-    text += "\";\n  node [shape=box];\n  batch [shape=ellipse];\n";
+    text += ", at most " + std::to_string(description.in_flight) +
+            " batches under way\";\n  node [shape=box];\n  batch [shape=ellipse];\n";
     const std::size_t count = description.stages.size();
     std::string arrows;
     for (std::size_t i = 0; i < count; ++i) {
         const StageDescription& stage = description.stages[i];
         text += "  s" + std::to_string(i) + " [label=\"" + parts::dot_text(stage.name) + "\\n" +
                 parts::place_text(stage);
-        if (stage.has_output)
+        if (stage.in_place)
+            text += "\\nin place";
+        else if (stage.has_output)
             text += "\\n" + parts::ring_text(stage, description.slots);
         text += "\"];\n";
         if (stage.reads_batch)

@@ -96,12 +96,15 @@ public:
         int priority = 0;
         bool external_stream = false;
         bool graphed = true;
+        int multiprocessors = 0;
         std::size_t slot_size = 0; ///< In host memory.
         MemoryBytes slot_bytes;    ///< What all its slots have elsewhere.
         List<Ref> streams;         ///< A lane each; none of a stage that runs on threads.
     };
     StagePlace place_of(std::size_t index) const;
     const PlanData& plan() const noexcept;
+    std::size_t slots() const noexcept;
+    std::size_t in_flight() const noexcept;
     bool graphs_whole_steps() const { return may_graph_whole_steps(options_.graph_each_stage); }
     /// @}
 

@@ -89,6 +89,16 @@ const PlanData& PipelineCore<B>::plan() const noexcept {
 }
 
 template <Backend B>
+std::size_t PipelineCore<B>::slots() const noexcept {
+    return core_.slots.count();
+}
+
+template <Backend B>
+std::size_t PipelineCore<B>::in_flight() const noexcept {
+    return parts_->in_flight.limit();
+}
+
+template <Backend B>
 typename PipelineCore<B>::StagePlace PipelineCore<B>::place_of(std::size_t index) const {
     const StagePlan& stage = core_.plan.stages[index];
     StagePlace place;
@@ -96,6 +106,8 @@ typename PipelineCore<B>::StagePlace PipelineCore<B>::place_of(std::size_t index
     place.priority = stage.aside ? 0 : options_like(core_.streams.of(index, 0)).priority;
     place.external_stream = core_.streams.is_external(index);
     place.graphed = stage.capturable && core_.wants_graphs(index);
+    const StageShare& share = core_.streams.shares().of(index);
+    place.multiprocessors = share.asked > 0 ? share.multiprocessors : 0;
     if (stage.maker >= 0 && !stage.hands_on) {
         const auto maker = static_cast<std::size_t>(stage.maker);
         place.slot_size = core_.slots.ops(maker).empty ? 0 : core_.slots.ops(maker).bytes;
