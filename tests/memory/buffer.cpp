@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <sluice/memory/buffer.hpp>
+#include <sluice/memory/copy.hpp>
 
 #include "support/alive.hpp"
 #include "support/backend.hpp"
@@ -188,6 +189,36 @@ TEST_CASE_TEMPLATE("a count that no memory can hold is refused before anything i
     CHECK(text_of([&] { const DeviceBuffer<double, B> buffer(most / 4, stream); }) == text);
     CHECK(alive_now<B>().device_allocations == before.device_allocations);
     CHECK(alive_now<B>().pinned_allocations == before.pinned_allocations);
+}
+
+TEST_CASE("pinned memory past the CPU's caches is like any other to copies, and goes with its buffer") {
+    using B = TestBackend;
+    const Alive before = alive_now<B>();
+    {
+        PinnedBuffer<int, B> from(1000, {.write_combined = true});
+        CHECK(alive_now<B>().pinned_allocations == before.pinned_allocations + 1);
+        for (std::size_t i = 0; i < from.size(); ++i)
+            from[i] = static_cast<int>(i * i);
+        DeviceBuffer<int, B> on_device(from.size());
+        PinnedBuffer<int, B> to(from.size());
+        const BasicStream<B> stream;
+        copy(stream, on_device, from);
+        copy(stream, to, on_device);
+        stream.sync();
+        bool same = true;
+        for (std::size_t i = 0; i < to.size(); ++i)
+            same = same && to[i] == static_cast<int>(i * i);
+        CHECK(same);
+#if defined(SLUICE_TEST_CUDA)
+        unsigned flags = 0;
+        SLUICE_CUDA_CHECK(cudaHostGetFlags(&flags, from.data()));
+        CHECK((flags & cudaHostAllocWriteCombined) != 0);
+        SLUICE_CUDA_CHECK(cudaHostGetFlags(&flags, to.data()));
+        CHECK((flags & cudaHostAllocWriteCombined) == 0);
+#endif
+    }
+    CHECK(alive_now<B>().pinned_allocations == before.pinned_allocations);
+    CHECK(PinnedBuffer<int, B>(0, {.write_combined = true}).empty());
 }
 
 TEST_CASE("memory has a number while it is there, and none has none") {

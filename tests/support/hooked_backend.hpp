@@ -166,9 +166,9 @@ struct Hooked {
     }
     static void free_device(void* memory) noexcept { B::free_device(memory); }
     static void free_device(void* memory, NativeStream stream) noexcept { B::free_device(memory, stream); }
-    static void* allocate_pinned(std::size_t bytes) {
+    static void* allocate_pinned(std::size_t bytes, const PinnedOptions& options = {}) {
         before("allocate_pinned");
-        return B::allocate_pinned(bytes);
+        return B::allocate_pinned(bytes, options);
     }
     static void free_pinned(void* memory) noexcept { B::free_pinned(memory); }
     static std::size_t device_memory_in_use() {

@@ -23,7 +23,7 @@ namespace sluice {
 /// | `create_event`, `destroy_event`, `record`, `wait` | an event; `wait` orders a stream after its latest record, if there is one |
 /// | `synchronize_event`, `event_done`, `elapsed_milliseconds` | wait for the latest record, ask for it, time between two |
 /// | `allocate_device`, `free_device` | device memory; with a stream, ordered on it |
-/// | `allocate_pinned`, `free_pinned` | host memory that devices copy from and to |
+/// | `allocate_pinned`, `free_pinned` | host memory that devices copy from and to; with `PinnedOptions` where buffers are given some |
 /// | `copy`, `fill_bytes` | in stream order |
 /// | `check_launches` | throws the error that an earlier launch of this thread left behind, and forgets it |
 /// | `throw_if_failed`, `clear_failure` | throw, or forget, the fault of a stream's work that is known already |

@@ -110,7 +110,7 @@ struct UncheckedCuda : CudaGraphs, CudaHostFunctions, CudaSemaphores, CudaRingCo
     static void* allocate_device(std::size_t bytes, NativeStream stream);
     static void free_device(void* memory) noexcept;
     static void free_device(void* memory, NativeStream stream) noexcept;
-    static void* allocate_pinned(std::size_t bytes);
+    static void* allocate_pinned(std::size_t bytes, const PinnedOptions& options = {});
     static void free_pinned(void* memory) noexcept;
     /// Does what the concept `MemoryUseBackend` says.
     static std::size_t device_memory_in_use();

@@ -22,6 +22,13 @@ struct StreamOptions {
     void* share = nullptr;
 };
 
+/// How pinned memory is made.
+struct PinnedOptions {
+    /// True: past the CPU's caches (`cudaHostAllocWriteCombined`). For what the host writes once, one value after another, and
+    /// devices read; the host's own reads take many times as long. The Host backend goes without it.
+    bool write_combined = false;
+};
+
 /// How an event is made.
 struct EventOptions {
     /// True: the event notes the time, for `elapsed_milliseconds`. Costs a little at each record.

@@ -132,6 +132,8 @@ public:
 
     /// Allocates `count` elements. Throws `Error` when there is not enough memory.
     explicit PinnedBuffer(std::size_t count) : memory_(count) {}
+    /// The same, as `options` say.
+    PinnedBuffer(std::size_t count, const PinnedOptions& options) : memory_(count, {}, options) {}
 
     /// Leaves the other buffer empty. Assigning frees what was here.
     /// @{

@@ -42,8 +42,9 @@ private:
 /// Pinned memory.
 template <class B>
 struct PinnedAllocator {
-    void* allocate(std::size_t bytes) const {
-        return Allocations::instance().added(B::allocate_pinned(bytes), bytes, &B::free_pinned, true);
+    template <class... Options>
+    void* allocate(std::size_t bytes, const Options&... options) const {
+        return Allocations::instance().added(B::allocate_pinned(bytes, options...), bytes, &B::free_pinned, true);
     }
     void free(void* memory) const noexcept {
         Allocations::instance().remove(memory);
@@ -57,10 +58,12 @@ class OwnedMemory {
 public:
     OwnedMemory() noexcept = default;
     /// Throws `Error` when there is not enough memory.
-    explicit OwnedMemory(std::size_t size, Allocator allocator = {}) : size_(size), allocator_(allocator) {
+    template <class... Options>
+    explicit OwnedMemory(std::size_t size, Allocator allocator = {}, const Options&... options)
+        : size_(size), allocator_(allocator) {
         const std::size_t bytes = checked_bytes(size, sizeof(T));
         if (size > 0)
-            data_ = static_cast<T*>(allocator_.allocate(bytes));
+            data_ = static_cast<T*>(allocator_.allocate(bytes, options...));
     }
     OwnedMemory(OwnedMemory&& other) noexcept
         : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)),

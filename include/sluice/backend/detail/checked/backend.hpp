@@ -198,8 +198,8 @@ struct Checked : detail::CheckedGraphs<B> {
         }
         B::free_device(memory, stream);
     }
-    static void* allocate_pinned(std::size_t bytes) {
-        void* const memory = B::allocate_pinned(bytes);
+    static void* allocate_pinned(std::size_t bytes, const PinnedOptions& options = {}) {
+        void* const memory = B::allocate_pinned(bytes, options);
         detail::checked::allocated(memory, bytes, false, sees_writes, false, nullptr);
         return memory;
     }

@@ -219,9 +219,11 @@ SLUICE_BODY void UncheckedCuda::free_device(void* memory, NativeStream stream) n
     counts().device_allocations.remove();
 }
 
-SLUICE_BODY void* UncheckedCuda::allocate_pinned(std::size_t bytes) {
+SLUICE_BODY void* UncheckedCuda::allocate_pinned(std::size_t bytes, const PinnedOptions& options) {
     void* memory = nullptr;
-    check_allocation(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), "cudaHostAlloc", bytes, __LINE__);
+    const unsigned flags =
+        options.write_combined ? cudaHostAllocPortable | cudaHostAllocWriteCombined : cudaHostAllocPortable;
+    check_allocation(cudaHostAlloc(&memory, bytes, flags), "cudaHostAlloc", bytes, __LINE__);
     counts().pinned_allocations.add();
     return memory;
 }

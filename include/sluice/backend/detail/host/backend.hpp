@@ -89,7 +89,7 @@ struct Functions : Graphs {
     static void* allocate_device(std::size_t bytes, NativeStream stream);
     static void free_device(void* memory) noexcept;
     static void free_device(void* memory, NativeStream stream) noexcept;
-    static void* allocate_pinned(std::size_t bytes);
+    static void* allocate_pinned(std::size_t bytes, const PinnedOptions& = {});
     static void free_pinned(void* memory) noexcept;
 
     /// As `free_pinned` and `free_device`, and the memory itself stays there until `delete_retired`. False where it is a

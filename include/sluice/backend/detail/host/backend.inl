@@ -295,7 +295,7 @@ SLUICE_BODY void Functions::free_device(void* memory, NativeStream stream) noexc
     }
 }
 
-SLUICE_BODY void* Functions::allocate_pinned(std::size_t bytes) {
+SLUICE_BODY void* Functions::allocate_pinned(std::size_t bytes, const PinnedOptions&) {
     refuse_disturbance("allocate_pinned");
     return allocate(bytes, "pinned", counts().pinned_allocations);
 }
