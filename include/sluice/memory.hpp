@@ -5,4 +5,5 @@
 #include <sluice/memory/accesses.hpp>
 #include <sluice/memory/buffer.hpp>
 #include <sluice/memory/copy.hpp>
+#include <sluice/memory/pitched.hpp>
 #include <sluice/memory/span.hpp>

@@ -175,6 +175,10 @@ struct Hooked {
         before("device_memory_in_use");
         return B::device_memory_in_use();
     }
+    static void copy_rows(const sluice::detail::RowsCopy& copy, CopyKind kind, NativeStream stream) {
+        before("copy", stream);
+        B::copy_rows(copy, kind, stream);
+    }
     static void copy(void* to, const void* from, std::size_t bytes, CopyKind kind, NativeStream stream) {
         before("copy", stream);
         B::copy(to, from, bytes, kind, stream);

@@ -19,6 +19,7 @@
 #include <sluice/backend/detail/cuda/semaphore.hpp>
 #include <sluice/backend/detail/cuda/shares.hpp>
 #include <sluice/backend/detail/host/task.hpp>
+#include <sluice/backend/detail/rows_copy.hpp>
 #include <sluice/backend/types.hpp>
 #if SLUICE_CHECKED
 #include <sluice/backend/checked.hpp>
@@ -101,6 +102,8 @@ struct UncheckedCuda : CudaGraphs, CudaHostFunctions, CudaSemaphores, CudaRingCo
 
     /// As `detail::RingCopy`, in the order of `stream`.
     static void copy_to_ring(NativeStream stream, const detail::RingCopy& copy);
+    /// As `detail::RowsCopy`, in the order of `stream`.
+    static void copy_rows(const detail::RowsCopy& copy, CopyKind kind, NativeStream stream);
 
     /// \name Memory
     /// @{

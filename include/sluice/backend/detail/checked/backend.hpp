@@ -12,6 +12,7 @@
 #include <sluice/backend/detail/checked/graphs.hpp>
 #include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/detail/checked/stress.hpp>
+#include <sluice/backend/detail/rows_copy.hpp>
 #include <sluice/backend/findings.hpp>
 #include <sluice/backend/graph_concept.hpp>
 #include <sluice/backend/types.hpp>
@@ -227,6 +228,21 @@ struct Checked : detail::CheckedGraphs<B> {
         const std::size_t count = skips && kind == CopyKind::device_to_host ? 1 : 2 - first;
         detail::checked::accesses(key(stream), ranges + first, count, detail::checked::Op::copy, nullptr);
         B::copy(to, from, bytes, kind, stream);
+    }
+    static void copy_rows(const detail::RowsCopy& copy, CopyKind kind, NativeStream stream) {
+        know(stream);
+        stress(stream);
+        const bool from_host = kind == CopyKind::host_to_device || kind == CopyKind::host_to_host;
+        const bool to_host = kind == CopyKind::device_to_host || kind == CopyKind::host_to_host;
+        std::vector<detail::checked::Range> ranges;
+        ranges.reserve(2 * copy.rows);
+        for (std::size_t row = 0; row < copy.rows; ++row) {
+            ranges.push_back({copy.from + row * copy.from_pitch, copy.bytes, false, from_host});
+            ranges.push_back({copy.to + row * copy.to_pitch, copy.bytes, true, to_host});
+        }
+        detail::checked::accesses(key(stream), ranges.data(), ranges.size(), detail::checked::Op::copy,
+                                  nullptr);
+        B::copy_rows(copy, kind, stream);
     }
     static void fill_bytes(void* memory, int value, std::size_t bytes, NativeStream stream) {
         know(stream);

@@ -195,6 +195,15 @@ SLUICE_BODY void UncheckedCuda::copy_to_ring(NativeStream stream, const detail::
     note_operation(stream);
 }
 
+SLUICE_BODY void UncheckedCuda::copy_rows(const detail::RowsCopy& copy, CopyKind kind, NativeStream stream) {
+    // As in `copy`.
+    if (kind == CopyKind::host_to_host)
+        return enqueue(stream, copy);
+    SLUICE_CUDA_CHECK(cudaMemcpy2DAsync(copy.to, copy.to_pitch, copy.from, copy.from_pitch, copy.bytes,
+                                        copy.rows, native_kind(kind), stream));
+    note_operation(stream);
+}
+
 SLUICE_BODY void* UncheckedCuda::allocate_device(std::size_t bytes) {
     void* memory = nullptr;
     check_allocation(cudaMalloc(&memory, bytes), "cudaMalloc", bytes, __LINE__);

@@ -110,6 +110,10 @@ void CudaGraphContents::visit_words(cudaGraph_t graph, Visit&& visit) {
                 visit(&copy.srcPtr.ptr, sizeof(void*), true, nullptr);
                 visit(&copy.dstPtr.ptr, sizeof(void*), true, nullptr);
                 visit(&copy.extent, sizeof(copy.extent), false, nullptr);
+                if (copy.extent.height > 1) { // Of one row it tells nothing.
+                    visit(&copy.srcPtr.pitch, sizeof(copy.srcPtr.pitch), false, nullptr);
+                    visit(&copy.dstPtr.pitch, sizeof(copy.dstPtr.pitch), false, nullptr);
+                }
             }
             detail::forget_cuda_error(found, before);
         } else if (type == cudaGraphNodeTypeMemset) {
@@ -120,6 +124,8 @@ void CudaGraphContents::visit_words(cudaGraph_t graph, Visit&& visit) {
             visit(&fill.elementSize, sizeof(fill.elementSize), false, nullptr);
             visit(&fill.width, sizeof(fill.width), false, nullptr);
             visit(&fill.height, sizeof(fill.height), false, nullptr);
+            if (fill.height > 1)
+                visit(&fill.pitch, sizeof(fill.pitch), false, nullptr);
         } else if (type == cudaGraphNodeTypeGraph) {
             cudaGraph_t child = nullptr;
             SLUICE_CUDA_CHECK(cudaGraphChildGraphNodeGetGraph(node, &child));

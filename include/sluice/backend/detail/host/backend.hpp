@@ -10,6 +10,7 @@
 #include <sluice/backend/detail/host/graphs.hpp>
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/detail/ring_copy.hpp>
+#include <sluice/backend/detail/rows_copy.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice::host {
@@ -67,6 +68,8 @@ struct Functions : Graphs {
     /// As `detail::RingCopy`, in the order of `stream`.
     static void copy_to_ring(NativeStream stream, const detail::RingCopy& copy);
     static bool has_ring_copies(bool) noexcept { return true; }
+    /// As `detail::RowsCopy`, in the order of `stream`.
+    static void copy_rows(const detail::RowsCopy& copy, CopyKind, NativeStream stream);
 
     // Semaphores
     // --------------------------------------------------------------------------------------------------

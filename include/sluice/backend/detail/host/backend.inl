@@ -205,6 +205,10 @@ SLUICE_BODY void Functions::copy_to_ring(NativeStream stream, const detail::Ring
     enqueue_task(stream, Task{copy});
 }
 
+SLUICE_BODY void Functions::copy_rows(const detail::RowsCopy& copy, CopyKind, NativeStream stream) {
+    enqueue_task(stream, Task{copy});
+}
+
 SLUICE_BODY std::uint32_t Functions::look_at_semaphore(NativeSemaphore semaphore) noexcept {
     return semaphore->value();
 }
