@@ -91,6 +91,44 @@ TEST_CASE("a captured iteration may be replayed any number of times") {
     CHECK(read(stream, x.front_and_wait(stream)) == relaxed(start(), 9));
 }
 
+TEST_CASE("plain pointers: any number of steps, eagerly, replayed and looping on the device") {
+    const BasicStream<B> stream;
+    for (const int steps : {0, 1, 2, 5}) {
+        CAPTURE(steps);
+        Pair x(count);
+        const auto iterate = [&](Ref s) {
+            x.iterate(s, steps, [](Ref on, DeviceSpan<unsigned, B> from, DeviceSpan<unsigned, B> to) {
+                ops::relax(on.get(), from.data(), to.data(), from.size());
+            });
+        };
+        copy_and_wait(stream, x.first(), start());
+        GraphCapture<NoKey, B> graphs;
+        for (int run = 1; run <= 5; ++run) {
+            graphs.run(stream, iterate);
+            CHECK(x.front_and_wait(stream).data() == x.first().data());
+            CHECK(read(stream, x.first()) == relaxed(start(), run * steps));
+        }
+        CHECK(graphs.counters().captures == 1);
+        CHECK(graphs.counters().refusals == 0);
+
+        BasicCondition<B> again;
+        DeviceBuffer<unsigned, B> left(1);
+        copy_and_wait(stream, x.first(), start());
+        copy_and_wait(stream, left, Values{3});
+        const BasicGraphExec<B> executable(capture(stream, [&](Ref s) {
+            while_nonzero(s, again, [&](Ref body) {
+                iterate(body);
+                ops::count_down(body.get(), again.setter(body), left.data(), x.view(), false);
+            });
+        }));
+        executable.launch(stream);
+        CHECK(read(stream, x.first()) == relaxed(start(), 3 * steps));
+    }
+    Pair x(count);
+    CHECK(text_of([&] { x.iterate(stream, -1, [](auto...) {}); }) ==
+          "PingPong::iterate: -1 steps were asked for; expected 0 or more");
+}
+
 TEST_CASE("iterations loop on the device, swapping by copies or in a kernel") {
     const BasicStream<B> stream;
     BasicCondition<B> again;
@@ -137,6 +175,10 @@ TEST_CASE("a ping-pong pair of the caller's buffers, moved about") {
     CHECK(read(stream, two) == relaxed(start(), 1));
     CHECK(contains(text_of([&] { moved.swap(stream); }), "moved from"));
     CHECK(contains(text_of([&] { (void)moved.front_and_wait(stream); }), "moved from"));
+    bool called = false;
+    CHECK(
+        contains(text_of([&] { moved.iterate(stream, 1, [&](auto...) { called = true; }); }), "moved from"));
+    CHECK_FALSE(called);
 }
 
 TEST_CASE("a ping-pong pair refuses what makes no sense") {

@@ -22,6 +22,13 @@ inline void relax(host::Queue* stream, PingPongView<unsigned> x) {
             x.back()[i] = relaxed(x.front(), i, x.size());
     });
 }
+/// The same of plain pointers: to = the relaxed from
+inline void relax(host::Queue* stream, const unsigned* from, unsigned* to, std::size_t count) {
+    Host::enqueue(stream, [=] {
+        for (std::size_t i = 0; i < count; ++i)
+            to[i] = relaxed(from, i, count);
+    });
+}
 /// Counts `*steps` down, swaps if `swaps`, and decides for another iteration while steps are left.
 inline void count_down(host::Queue* stream, ConditionSetter setter, unsigned* steps, PingPongView<unsigned> x,
                        bool swaps) {
@@ -34,6 +41,7 @@ inline void count_down(host::Queue* stream, ConditionSetter setter, unsigned* st
 
 #if SLUICE_HAS_CUDA
 void relax(cudaStream_t stream, PingPongView<unsigned> x);
+void relax(cudaStream_t stream, const unsigned* from, unsigned* to, std::size_t count);
 void count_down(cudaStream_t stream, ConditionSetter setter, unsigned* steps, PingPongView<unsigned> x,
                 bool swaps);
 #endif

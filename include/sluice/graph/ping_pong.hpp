@@ -86,6 +86,14 @@ public:
     /// `Error`.
     void reset(BasicStreamRef<B> stream);
 
+    /// For kernels and libraries that take plain pointers: calls `step(stream, from, to)` `count` times, with spans of the buffers,
+    /// and it enqueues what reads `from` and writes `to`. Each `from` is what the step before has written, and the first one
+    /// `first()`. Behind an odd number of steps the result is copied, so that it is in `first()` again, which is in front then:
+    /// what is captured may be replayed, or loop on the device, any number of times. Throws `Error` for a negative count, and
+    /// what `step` throws.
+    template <class Step>
+    void iterate(BasicStreamRef<B> stream, int count, Step&& step);
+
     /// The buffer that is in front once `stream` has got here, for which it waits. Throws `Error`, also while `stream` is
     /// being captured.
     DeviceSpan<T, B> front_and_wait(BasicStreamRef<B> stream) const;

@@ -27,6 +27,20 @@ void PingPong<T, B>::reset(BasicStreamRef<B> stream) {
 }
 
 template <class T, Backend B>
+template <class Step>
+void PingPong<T, B>::iterate(BasicStreamRef<B> stream, int count, Step&& step) {
+    require_places(stream, "PingPong::iterate");
+    if (count < 0)
+        throw Error("PingPong::iterate: " + std::to_string(count) +
+                    " steps were asked for; expected 0 or more");
+    for (int i = 0; i < count; ++i)
+        step(stream, i % 2 == 0 ? first_ : second_, i % 2 == 0 ? second_ : first_);
+    if (count % 2 != 0)
+        copy(stream, first_, second_);
+    reset(stream);
+}
+
+template <class T, Backend B>
 DeviceSpan<T, B> PingPong<T, B>::front_and_wait(BasicStreamRef<B> stream) const {
     require_places(stream, "PingPong::front_and_wait");
     if (detail::records(stream)) {
