@@ -92,6 +92,33 @@ TEST_CASE(
     });
 }
 
+TEST_CASE("run: a source without workers fills a batch behind the result as many batches before as there are "
+          "slots") {
+    for_each_way([]<class D>(PipelineOptions options) {
+        D dag(words);
+        options.slots = slots_for(dag, options);
+        auto pipeline = dag.pipeline(options);
+        const auto slots = static_cast<std::size_t>(options.slots);
+        std::size_t given = 0, wrong = 0;
+        Source source{[](int) { return PinnedBuffer<Word, B>(words); },
+                      [&](std::size_t index, PinnedBuffer<Word, B>& out) {
+                          wrong += given != (index < slots ? 0 : index - slots + 1);
+                          for (std::size_t i = 0; i < words; ++i)
+                              out[i] = input_word(index, i);
+                      },
+                      SourceOptions<B>{.workers = 0, .slots = 4, .batches = 12}};
+        std::vector<Word> results, expected;
+        for (const auto& result : pipeline.run(source)) {
+            append(results, result);
+            ++given;
+        }
+        CHECK(wrong == 0);
+        CHECK(given == 12);
+        (void)dag.expected(batches_from(0, 12), &expected);
+        CHECK(results == expected);
+    });
+}
+
 TEST_CASE("run: a stage stops it, whatever thread it is called on") {
     for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
         CAPTURE(std::string(to_string(schedule)));
