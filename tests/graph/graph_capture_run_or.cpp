@@ -27,7 +27,7 @@ class Noting : public detail::ReplayHook<B> {
 public:
     Noting(std::string& notes, char name) : notes_(notes), name_(name) {}
     ~Noting() override { notes_ += '~', notes_ += name_; }
-    void before_replay() override {
+    void before_replay(B::NativeGraphExec) override {
         notes_ += '<', notes_ += name_;
         if (throws)
             throw Error("not picked up");

@@ -215,4 +215,35 @@ TEST_CASE("Contract 5: after a fault of the work that was read back, reset makes
 }
 #endif
 
+#if !defined(SLUICE_TEST_CUDA)
+TEST_CASE("Readback: pushes in the body of a loop keep it from being captured, and none is lost") {
+    const BasicStream<Host> stream;
+    DeviceBuffer<Word, Host> left(1);
+    std::vector<Word> seen;
+    Readback<Word, Host> readback(1, [&](auto, std::span<const Word> value) { seen.push_back(value[0]); });
+    static std::string reason;
+    reason.clear();
+    GraphOptions options;
+    options.on_refusal = [](const char* text) { reason += text; };
+    GraphCapture<NoKey, Host> graph{options};
+    BasicCondition<Host> again;
+    std::vector<Word> expected;
+    for (int run = 0; run < 4; ++run) {
+        copy_and_wait(stream, left, std::vector<Word>{3});
+        graph.run(stream.ref(), [&](HostStreamRef s) {
+            while_nonzero(s, again, [&](HostStreamRef body) {
+                body.enqueue(
+                    [setter = again.setter(body), words_left = left.data()] { setter.set(--*words_left); });
+                readback.push(body, left.span());
+            });
+        });
+        expected.insert(expected.end(), {2, 1, 0});
+    }
+    readback.finish();
+    CHECK(seen == expected);
+    CHECK(graph.counters().replays == 0);
+    CHECK(contains(reason, "the body of a branch or a loop"));
+}
+#endif
+
 } // namespace pipeline_readback_errors

@@ -41,7 +41,7 @@ public:
     }
     void launch(BasicStreamRef<Any> stream) {
         for (const auto& hook : hooks_)
-            hook->before_replay();
+            hook->before_replay(executable_->get());
         executable_->launch(stream);
         for (const auto& hook : hooks_)
             hook->after_replay(stream);

@@ -46,7 +46,7 @@ TEST_CASE("Contract 2: replays that push create and allocate nothing") {
     const BasicGraphExec<B> executable(*graph);
     const auto lap = [&] {
         for (const auto& hook : hooks)
-            hook->before_replay();
+            hook->before_replay(executable.get());
         executable.launch(stream);
         for (const auto& hook : hooks)
             hook->after_replay(stream);

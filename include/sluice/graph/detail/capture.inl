@@ -60,20 +60,6 @@ private:
     CaptureLedger former_;
 };
 
-/// Makes `hooks` the place for hooks for the length of a scope.
-template <Backend B>
-class ReplayHooksScope {
-public:
-    explicit ReplayHooksScope(ReplayHooks<B>* hooks) noexcept
-        : former_(std::exchange(replay_hooks<B>(), hooks)) {}
-    ReplayHooksScope(const ReplayHooksScope&) = delete;
-    ReplayHooksScope& operator=(const ReplayHooksScope&) = delete;
-    ~ReplayHooksScope() { replay_hooks<B>() = former_; }
-
-private:
-    ReplayHooks<B>* former_;
-};
-
 /// Looks after the per-thread default stream, on backends that have one.
 template <GraphBackend B>
 class PerThreadWatch {

@@ -9,6 +9,7 @@
 #include <sluice/backend/device.hpp>
 #include <sluice/graph/control_flow.hpp>
 #include <sluice/graph/detail/not_capturable.hpp>
+#include <sluice/graph/detail/replay_hooks.hpp>
 
 namespace sluice {
 
@@ -75,6 +76,8 @@ struct ControlFlow {
         B::begin_capture_into(stream.get(), graph, CaptureMode::this_thread);
         try {
             const Deeper deeper;
+            // A body runs as often as the device says, which no hook is told of.
+            const detail::ReplayHooksScope<B> no_hooks(nullptr);
             for (int time = 0; time < times; ++time)
                 body(stream);
         } catch (...) {

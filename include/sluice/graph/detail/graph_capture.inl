@@ -216,7 +216,7 @@ template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
 void GraphCapture<Key, B>::launch_entry(Entry& entry, Ref stream) {
     for (const auto& hook : entry.hooks)
-        hook->before_replay();
+        hook->before_replay(entry.executable->get());
     entry.executable->launch(stream);
     entry.used = tick();
     ++*entry.runs;

@@ -168,7 +168,7 @@ public:
     Hook(Watched<ReadbackState> state, Shared<Places> places)
         : state_(std::move(state)), replayed_(make_shared_value<Replayed>(std::move(places))) {}
 
-    void before_replay() override {
+    void before_replay(ReplayExec<B>) override {
         if (const auto state = state_.lock(); state != nullptr)
             state->make_room(*replayed_);
         replayed_->prepare();
@@ -264,9 +264,11 @@ void ReadbackState<T, B>::push_captured(BasicStreamRef<B> stream, DeviceSpan<con
                                         const DeviceSpan<const std::int64_t, B>* length) {
     ReplayHooks<B>* const hooks = replay_hooks<B>();
     if (hooks == nullptr) {
-        throw Error(
-            "readback: a push was being captured, and its replays would hand nothing over; push outside of "
-            "captures, in a pipeline from a stage that opts out (StageOptions::graphed)");
+        throw NotCapturable("readback: a push was being captured where nobody would be told of its replays, "
+                            "in a plain capture "
+                            "or in the body of a branch or a loop; push outside of those, in a pipeline from "
+                            "a stage that opts "
+                            "out (StageOptions::graphed)");
     }
     if (places_->free() == 0) {
         throw NotCapturable(

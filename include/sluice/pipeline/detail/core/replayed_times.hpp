@@ -39,7 +39,7 @@ public:
     }
     void end(Ref stream) { B::record_external(notes_.back().end.get(), stream.get()); }
 
-    void before_replay() override {}
+    void before_replay(ReplayExec<B>) override {}
     void after_replay(Ref) override {
         ran_first_ = *next_;
         ran_ = true;
