@@ -10,4 +10,5 @@
 #include <sluice/graph/graph_builder.hpp>
 #include <sluice/graph/graph_capture.hpp>
 #include <sluice/graph/graph_nodes.hpp>
+#include <sluice/graph/launch_with.hpp>
 #include <sluice/graph/ping_pong.hpp>

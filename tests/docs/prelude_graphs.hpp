@@ -38,6 +38,7 @@ __global__ void decide(sluice::PingPongView<float> x, sluice::ConditionSetter ag
     again.set(x.front()[0] > 1);
 }
 __global__ void scale_kernel(float* x, float by) { x[threadIdx.x] *= by; }
+__global__ void append(float* x, std::size_t position) { x[threadIdx.x] = static_cast<float>(position); }
 #endif
 
 } // namespace documents_graphs

@@ -152,7 +152,10 @@ template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
 void GraphCapture<Key, B>::make_executable(Entry& entry, Ref stream, BasicGraph<B> graph,
                                            detail::ReplayHooks<B> hooks) {
-    if (entry.executable && entry.executable->update(graph)) {
+    bool may_update = true;
+    for (const auto& hook : hooks)
+        may_update = may_update && !hook->changes_nodes();
+    if (entry.executable && may_update && entry.executable->update(graph)) {
         ++counters_.updates;
     } else {
         entry.executable.emplace(graph);

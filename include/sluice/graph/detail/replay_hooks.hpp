@@ -39,6 +39,9 @@ public:
     virtual void after_replay(BasicStreamRef<B> stream) = 0;
     /// Appends the addresses that this capture alone was given, and that another capture of the same work will not have.
     virtual void append_own_memory(std::vector<const void*>& addresses) const = 0;
+    /// Whether it changes nodes of the executable, which has to be made from this capture then: one that was updated still knows
+    /// the nodes of the capture that it was made from.
+    virtual bool changes_nodes() const noexcept { return false; }
 };
 
 template <Backend B>

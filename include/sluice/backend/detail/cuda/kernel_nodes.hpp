@@ -2,6 +2,7 @@
 /// Kernel nodes of the Cuda backend's graphs.
 #pragma once
 
+#include <sluice/backend/detail/cuda/capture.hpp>
 #include <sluice/backend/detail/cuda/error.hpp>
 
 #if SLUICE_HAS_CUDA
@@ -21,6 +22,19 @@ struct CudaKernelNodes {
         cudaGraphNode_t node = nullptr;
         SLUICE_CUDA_CHECK(cudaGraphAddKernelNode(&node, graph, after, count, &parameters));
         return node;
+    }
+    /// Launches `function` in the order of `stream`.
+    static void launch_kernel(cudaStream_t stream, const KernelDims& dims, void* function, void** arguments) {
+        SLUICE_CUDA_CHECK(cudaLaunchKernel(function, dim3(dims.grid.x, dims.grid.y, dims.grid.z),
+                                           dim3(dims.block.x, dims.block.y, dims.block.z), arguments,
+                                           dims.shared, stream));
+    }
+    /// The node of the kernel that was launched last on `stream`, which is being captured.
+    static cudaGraphNode_t captured_kernel(cudaStream_t stream) {
+        const detail::CudaCapture capture = detail::required_capture_of(stream);
+        if (capture.last.size() != 1)
+            throw Error("captured_kernel: the stream's last operation is not one kernel");
+        return capture.last.data()[0];
     }
     static void set_kernel(cudaGraphExec_t executable, cudaGraphNode_t node, const KernelDims& dims,
                            void* function, void** arguments) {
