@@ -1,8 +1,11 @@
 // Schedule::graphed: lanes of a stage work side by side.
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -71,6 +74,61 @@ TEST_CASE("graphed: the lanes of a stage work side by side, alone and beside oth
         pipeline.finish();
         CHECK_FALSE(meeting.failed());
         CHECK(pipeline.graph_counters().replays > 40);
+    }
+}
+
+TEST_CASE("lanes: a slot's number tells the lane, of which a workspace is used by one batch at a time") {
+    constexpr int lanes = 3;
+    struct Numbered {
+        int lane;
+    };
+    struct Workspaces {
+        std::atomic<bool> busy[lanes];
+        std::atomic<int> uses[lanes];
+        std::atomic<bool> shared{false};
+        void use(int lane) {
+            shared = shared || busy[lane].exchange(true);
+            ++uses[lane];
+            std::this_thread::sleep_for(std::chrono::microseconds(200));
+            busy[lane] = false;
+        }
+    };
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        for (const int steps : {0, 6}) {
+            for (const bool on_cpu : {false, true}) {
+                CAPTURE(std::string(to_string(schedule)));
+                CAPTURE(steps);
+                CAPTURE(on_cpu);
+                Workspaces of_make, of_use;
+                Stage make{"make",
+                           [&](HostStreamRef stream, std::size_t, Numbered& out) {
+                               stream.enqueue([&, lane = out.lane] { of_make.use(lane); });
+                           },
+                           StageOptions<Host>{.lanes = lanes}};
+                const auto check = [&](auto use) {
+                    Pipeline pipeline{Stages{make, use},
+                                      Slots{[](int slot) { return Numbered{slot % lanes}; }},
+                                      {.schedule = schedule, .slots = 2 * lanes, .steps_per_graph = steps}};
+                    for (std::size_t batch = 0; batch < 60; ++batch)
+                        pipeline.submit(batch % 6);
+                    pipeline.finish();
+                    for (const Workspaces* all : {&of_make, &of_use}) {
+                        CHECK_FALSE(all->shared);
+                        for (const auto& uses : all->uses)
+                            CHECK(uses == 60 / lanes);
+                    }
+                };
+                if (on_cpu)
+                    check(Stage{"use", [&](const Numbered& in) { of_use.use(in.lane); },
+                                StageOptions<Host>{.lanes = lanes}});
+                else
+                    check(Stage{"use",
+                                [&](HostStreamRef stream, const Numbered& in) {
+                                    stream.enqueue([&, lane = in.lane] { of_use.use(lane); });
+                                },
+                                StageOptions<Host>{.lanes = lanes}});
+            }
+        }
     }
 }
 
