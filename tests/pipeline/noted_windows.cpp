@@ -61,7 +61,7 @@ TEST_CASE("fill notes: the last batches in their order, wherever the ring begins
         notes.make(5);
         std::vector<std::size_t> expected;
         for (std::size_t batch = 0; batch < count; ++batch)
-            notes.claimed(batch, 0)->filled = batch != 7; // a worker is still at it
+            notes.claimed(batch, 0)->settle(batch != 7); // a worker is still at it
         for (std::size_t batch = count > 5 ? count - 5 : 0; batch < count; ++batch) {
             if (batch != 7)
                 expected.push_back(batch);
@@ -71,6 +71,28 @@ TEST_CASE("fill notes: the last batches in their order, wherever the ring begins
             found.push_back(time.batch);
         CHECK(found == expected);
     }
+}
+
+TEST_CASE("fill notes: two workers never write one note at the same time") {
+    detail::FillNotes notes;
+    notes.make(4);
+    detail::FillNote* const slow = notes.claimed(0, 0);
+    REQUIRE(slow != nullptr);
+    for (std::size_t batch = 1; batch < 11; ++batch) {
+        detail::FillNote* const note = notes.claimed(batch, 1);
+        CHECK((note == nullptr) == (batch % 4 == 0));
+        if (note != nullptr)
+            note->settle(true);
+        notes.given(batch, 1);
+    }
+    slow->settle(true); // far behind the others by now
+    std::vector<std::size_t> found;
+    for (const FillTime& time : notes.all()) {
+        found.push_back(time.batch);
+        CHECK(time.given > 0);
+    }
+    CHECK(found == std::vector<std::size_t>{7, 9, 10});
+    CHECK(notes.claimed(12, 0) == slow);
 }
 
 TEST_CASE("noted windows: what is kept together") {

@@ -43,7 +43,7 @@ TEST_CASE("Source: threads hold one batch, release it and give it up at the same
     }
 }
 
-TEST_CASE("Source: another thread gives a batch up while the source starts over, or goes") {
+TEST_CASE("Source: another thread gives a batch up while the source starts over, stops, or goes") {
     for (int round = 0; round < 100; ++round) {
         std::optional<std::thread> thread;
         {
@@ -58,9 +58,12 @@ TEST_CASE("Source: another thread gives a batch up while the source starts over,
                 std::this_thread::sleep_for(std::chrono::microseconds(10 * (round % 10)));
                 elsewhere.give_up();
             });
-            if (round % 2 == 0) {
+            if (round % 3 == 0) {
                 source.rewind();
                 CHECK(*source.next() == 0);
+            } else if (round % 3 == 1) {
+                source.stop();
+                CHECK(source.filled() == 0);
             }
         }
         thread->join();

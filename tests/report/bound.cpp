@@ -331,4 +331,30 @@ TEST_CASE("a pipeline's timeline has rows for submit and for the source's worker
                    "the source bounds this: each of 2 workers fills a batch in 300 us"));
 }
 
+TEST_CASE(
+    "a pipeline's timeline has the fills of batches that a source has not dropped on the right batches") {
+    const PipelineTimes times = model({.fill = 300, .workers = 1, .submit = 9, .first = 40, .second = 80});
+    PipelineTimes dropping = times;
+    dropping.fills.clear();
+    for (const FillTime& fill : times.fills) {
+        FillTime dropped = fill;
+        dropped.batch = 3 * fill.batch;
+        dropped.asked = dropped.given = 0;
+        dropping.fills.push_back(dropped);
+        FillTime given = fill;
+        given.batch = 3 * fill.batch + 1;
+        dropping.fills.push_back(given);
+    }
+    const auto fills_of = [](const PipelineTimes& noted) {
+        std::vector<std::pair<std::size_t, double>> fills;
+        for (const TimelineSpan& span : timeline_of(noted).spans()) {
+            if (span.row >= 3 && span.kind == SpanKind::source)
+                fills.emplace_back(span.batch, span.begin);
+        }
+        return fills;
+    };
+    CHECK(fills_of(dropping).size() >= 38);
+    CHECK(fills_of(dropping) == fills_of(times));
+}
+
 } // namespace report_bound

@@ -5,13 +5,11 @@
 #include <concepts>
 #include <cstddef>
 #include <exception>
-#include <limits>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include <sluice/backend/detail/clock.hpp>
 #include <sluice/backend/detail/iterators.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/error.hpp>
@@ -22,6 +20,7 @@
 #include <sluice/pipeline/detail/source_slots.hpp>
 #include <sluice/pipeline/detail/source_threads.hpp>
 #include <sluice/pipeline/source_ends.hpp>
+#include <sluice/pipeline/source_options.hpp>
 #include <sluice/pipeline/stage_time.hpp>
 
 namespace sluice {
@@ -38,33 +37,6 @@ template <class Batch, Backend B>
 class SourceBatch;
 template <class Batch, Backend B>
 class HeldBatch;
-
-/// How a source works.
-template <Backend B = DefaultBackend>
-struct SourceOptions {
-    /// As many batches as `fill` gives: it then returns bool, and ends the source with false. One that returns nothing, and never
-    /// calls `stop`, makes a source without end, for a caller that takes as many as it wants.
-    static constexpr std::size_t unlimited = (std::numeric_limits<std::size_t>::max)();
-
-    /// Threads that fill slots; 0: the caller's thread fills each batch when it asks for it.
-    int workers = 1;
-    /// Slots, at least 1. A slot is busy while it is filled, waits its turn, and is read by the first stage's
-    /// work; 0 stands for two more than there are workers.
-    int slots = 0;
-    /// Batches that the source holds.
-    std::size_t batches = unlimited;
-    /// How long `next` waits for the workers before it throws; 0: for as long as it takes. Only with workers.
-    std::chrono::milliseconds timeout{0};
-    /// Notes when batches were filled and taken, for `fill_times` and `timeline_of`: the last ten times as many, since a
-    /// pipeline with the same number may have left out as many since it last noted some. 0: notes nothing, and costs nothing.
-    int timed_batches = 0;
-    /// Batches in a row whose `fill` may throw: they are left out, and `Source::skipped` tells of them. One more ends the source,
-    /// as with 0 the first does.
-    std::size_t errors_in_a_row = 0;
-    /// True: what a batch's memory held before counts when it is filled, such as a table that its maker wrote. So it is not
-    /// poisoned under `Stress`, see backend/stress.hpp. Otherwise without effect.
-    bool keeps_slots = false;
-};
 
 /// Holds the slot of a source's batch beyond its handle. A plain value: copies are the same hold, and one of them gives
 /// it up with `give_up`. Any thread may use it. While there is one, the slot is not filled again, and its memory stays even
@@ -97,8 +69,10 @@ public:
 
     /// The batch's number in its source.
     std::size_t index() const noexcept { return slot_->index; }
-    /// Batches behind it that are ready to be taken right now, as `Source::filled`.
-    std::size_t ready_behind() const noexcept { return slot_->ledger->ready.load(); }
+    /// Batches behind it that are ready to be taken, as `Source::filled`, and will not be dropped.
+    std::size_t ready_behind() const noexcept {
+        return slot_->ledger->drops ? 0 : slot_->ledger->ready.load();
+    }
     /// The source's slots.
     std::size_t slots() const noexcept { return slot_->ledger->slots.size(); }
 
@@ -295,9 +269,18 @@ public:
     /// holds all slots; after these the source goes on where it stands.
     [[nodiscard]] value_type next();
 
+    /// The newest batch that is ready, without waiting for one, or an empty one: those before it are dropped, and count as
+    /// `dropped`. Without workers it is `next`, since nothing is ever ready then. Throws `Error` as `next` does where filling
+    /// the next batch failed.
+    [[nodiscard]] value_type newest();
+
     /// How many further batches `next` would return right now without waiting, if nothing is in its way. 0 without
-    /// workers, and after `stop`. Any thread may ask.
+    /// workers, and after `stop`. Any thread may ask. Where batches are dropped, `next` may meet fewer of them.
     std::size_t filled() const noexcept { return ledger_->ready.load(); }
+    /// How many batches have been filled since the source was made or rewound that nobody gets: those that
+    /// `SourceOptions::when_ahead` or `newest` has dropped, and those that were ready at a `stop`, or lay behind the end. Each
+    /// batch that `fill` has filled was handed out, is waiting, or is one of these. Any thread may ask.
+    std::size_t dropped() const noexcept { return ledger_->dropped.load(); }
     /// The slots that it has.
     std::size_t slots() const noexcept { return ledger_->slots.size(); }
     /// The threads that fill them; 0: the caller's.
@@ -339,10 +322,11 @@ private:
     void work(std::size_t worker);
     void start();
     void join_workers() noexcept;
-    void await_turn(std::size_t index, Guard& lock);
+    value_type take(const char* call, bool waits);
+    void await_turn(Guard& lock);
     void require_outside(const char* call) const;
     [[noreturn]] void throw_failure(const Slot& slot);
-    [[noreturn]] void throw_late(std::size_t index) const;
+    [[noreturn]] void throw_late() const;
 
     SourceOptions<B> options_;
     int device_;

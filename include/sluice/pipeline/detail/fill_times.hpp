@@ -24,10 +24,17 @@ struct FillNote {
     std::int64_t asked = 0;
     std::int64_t given = 0;
     bool filled = false;
+    bool busy = false; // A worker is at it, and
+    bool late = false; // a later batch would have had the note by now. Both are the lock's as well.
+
+    void settle(bool is_filled) noexcept {
+        filled = is_filled && !late;
+        busy = false;
+    }
 };
 
-/// Belongs to the source's lock. Holds at least as many notes as there are slots, so that no two batches that are being
-/// filled share one.
+/// Belongs to the source's lock. Holds at least as many notes as there are slots, so that two batches that are being filled share
+/// one only where batches between them were dropped: then the later one has none.
 class FillNotes {
 public:
     static std::int64_t now() noexcept { return steady_nanoseconds(); }
@@ -35,7 +42,7 @@ public:
     void make(std::size_t count);
     bool any() const noexcept { return !notes_.empty(); }
 
-    /// A worker is going to fill `batch`. Null where nothing is noted.
+    /// A worker is going to fill `batch`, until it calls the note's `settle`. Null where nothing is noted.
     FillNote* claimed(std::size_t batch, std::size_t worker) noexcept;
     /// `next` returns `batch`, which it was asked for then.
     void given(std::size_t batch, std::int64_t asked) noexcept;

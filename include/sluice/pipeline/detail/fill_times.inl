@@ -11,7 +11,11 @@ SLUICE_BODY FillNote* FillNotes::claimed(std::size_t batch, std::size_t worker) 
     if (!any())
         return nullptr;
     FillNote& note = notes_[batch % notes_.size()];
-    note = {.batch = batch, .worker = worker, .claimed = now()};
+    if (note.busy) {
+        note.late = true;
+        return nullptr;
+    }
+    note = {.batch = batch, .worker = worker, .claimed = now(), .busy = true};
     return &note;
 }
 
@@ -19,6 +23,8 @@ SLUICE_BODY void FillNotes::given(std::size_t batch, std::int64_t asked) noexcep
     if (!any())
         return;
     FillNote& note = notes_[batch % notes_.size()];
+    if (note.batch != batch)
+        return;
     note.asked = asked;
     note.given = now();
 }

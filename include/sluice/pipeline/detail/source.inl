@@ -34,7 +34,9 @@ template <class Batch, class State, class Fill, Backend B>
 template <class MakeSlot, class MakeState>
 Source<Batch, State, Fill, B>::Source(MakeSlot make_slot, MakeState make_state, Fill fill,
                                       SourceOptions<B> options)
-    : options_(options), device_(B::current_device()), fill_(std::move(fill)), ledger_(device_) {
+    : options_(options), device_(B::current_device()), fill_(std::move(fill)),
+      ledger_(new Places(device_, options.when_ahead != WhenAhead::wait,
+                         options.when_ahead == WhenAhead::drop_oldest)) {
     (void)check_fill();
     if (options.workers < 0) {
         throw Error("a source needs 0 workers (the caller fills) or more, got " +
@@ -59,6 +61,12 @@ Source<Batch, State, Fill, B>::Source(MakeSlot make_slot, MakeState make_state, 
                     std::to_string(options.timed_batches));
     }
     const int slots = options.slots > 0 ? options.slots : options.workers + 2;
+    if (options.when_ahead != WhenAhead::wait && (options.workers == 0 || slots <= options.workers)) {
+        throw Error(
+            "a source that drops batches needs workers, and more slots than workers: one that each of them "
+            "fills, and one whose batch waits; got " +
+            std::to_string(options.workers) + " workers and " + std::to_string(slots) + " slots");
+    }
     if (options.timed_batches > 0)
         notes_.make(static_cast<std::size_t>(options.timed_batches > slots ? options.timed_batches : slots) *
                     (detail::NotedWindows::one_in + 2));
@@ -181,7 +189,7 @@ void Source<Batch, State, Fill, B>::fill_claimed(std::size_t worker, Slot& slot,
     Checks::handed_over(&slot);
     lock.lock();
     if (note != nullptr)
-        note->filled = filled;
+        note->settle(filled);
     ledger_->settle(slot, filled, std::move(thrown));
 }
 
@@ -192,7 +200,7 @@ void Source<Batch, State, Fill, B>::work(std::size_t worker) {
     Guard lock(ledger.mutex);
     for (;;) {
         (void)ledger.mutex.wait(
-            [&] { return stopping_ || ledger.claimed >= ledger.end || ledger.any_free(); });
+            [&] { return stopping_ || ledger.claimed >= ledger.end || ledger.may_claim(); });
         if (stopping_ || ledger.claimed >= ledger.end)
             return;
         fill_claimed(worker, ledger.claim(), lock);
@@ -223,56 +231,73 @@ void Source<Batch, State, Fill, B>::start() {
 
 template <class Batch, class State, class Fill, Backend B>
 typename Source<Batch, State, Fill, B>::value_type Source<Batch, State, Fill, B>::next() {
-    require_outside("next");
+    return take("next", true);
+}
+
+template <class Batch, class State, class Fill, Backend B>
+typename Source<Batch, State, Fill, B>::value_type Source<Batch, State, Fill, B>::newest() {
+    return take("newest", options_.workers == 0);
+}
+
+// The first in line, or, where it does not wait for it, the last of those that are ready.
+template <class Batch, class State, class Fill, Backend B>
+typename Source<Batch, State, Fill, B>::value_type Source<Batch, State, Fill, B>::take(const char* call,
+                                                                                       bool waits) {
+    require_outside(call);
     Places& ledger = *ledger_;
     const std::int64_t asked = notes_.any() ? detail::FillNotes::now() : 0;
     Guard lock(ledger.mutex);
     for (;;) {
-        const std::size_t index = ledger.handed;
-        if (stopping_ || index >= ledger.end)
+        if (stopping_ || ledger.next_index() >= ledger.end)
             return {};
         if (!started_) [[unlikely]] {
             lock.unlock();
             start();
             lock.lock();
         }
-        if (ledger.ready.load() == 0)
-            await_turn(index, lock);
-        Slot& slot = *ledger.slot_of(index);
-        if (slot.thrown != nullptr) {
-            if (ledger.skip(slot))
-                continue;
-            ledger.end =
-                index; // Nothing comes behind it, so that a loop around `next` ends whatever it catches.
-            throw_failure(slot);
-        }
-        if (slot.last)
+        if (waits && ledger.ready.load() == 0)
+            await_turn(lock);
+        while (!waits && ledger.ready.load() > 1)
+            ledger.drop_front();
+        const Slot* const slot = ledger.front();
+        if (slot == nullptr || slot->state != Slot::State::ready || slot->last)
             return {};
-        ledger.hand_out(slot);
-        Checks::taken_over(&slot);
-        notes_.given(index, asked);
-        return value_type(static_cast<Place&>(slot).value, slot);
+        if (slot->thrown != nullptr) {
+            if (ledger.skip())
+                continue;
+            ledger.end_before(slot->index); // so that a loop around `next` ends whatever it catches
+            throw_failure(*slot);
+        }
+        Slot& given = ledger.hand_out();
+        Checks::taken_over(&given);
+        notes_.given(given.index, asked);
+        if (!waits)
+            ledger.mutex.changed(); // Slots of those that were dropped are free.
+        return value_type(static_cast<Place&>(given).value, given);
     }
 }
 
-// Returns once it is known what became of batch `index`.
+// Returns once it is known what became of the next batch.
 template <class Batch, class State, class Fill, Backend B>
-void Source<Batch, State, Fill, B>::await_turn(std::size_t index, Guard& lock) {
+void Source<Batch, State, Fill, B>::await_turn(Guard& lock) {
     Places& ledger = *ledger_;
     const bool alone = options_.workers == 0;
     const auto may_go_on = [&] {
-        if (const Slot* const slot = ledger.slot_of(index); slot != nullptr)
+        if (const Slot* const slot = ledger.front(); slot != nullptr)
             return slot->state == Slot::State::ready;
-        return (alone && ledger.any_free()) || ledger.all_with_caller();
+        return (alone && ledger.may_claim()) || ledger.all_with_caller();
     };
-    if (!ledger.mutex.wait(may_go_on, options_.timeout.count()))
-        throw_late(index);
-    if (ledger.slot_of(index) != nullptr)
+    ledger.awaited = true;
+    const bool in_time = ledger.mutex.wait(may_go_on, options_.timeout.count());
+    ledger.awaited = false;
+    if (!in_time)
+        throw_late();
+    if (ledger.front() != nullptr)
         return;
-    if (!ledger.any_free()) {
+    if (!ledger.may_claim()) {
         throw Error(
-            "source: batch " + std::to_string(index) + " has no slot, since the caller holds all " +
-            std::to_string(ledger.slots.size()) +
+            "source: batch " + std::to_string(ledger.next_index()) +
+            " has no slot, since the caller holds all " + std::to_string(ledger.slots.size()) +
             ": each is kept by a SourceBatch, or by a pipeline that has not enqueued it yet; give some back "
             "before the next one, or give SourceOptions::slots more");
     }
@@ -299,8 +324,8 @@ void Source<Batch, State, Fill, B>::stop() noexcept {
         return;
     }
     join_workers();
-    // What they have filled is dropped.
-    ledger_->ready.store(0);
+    const Guard lock(ledger_->mutex);
+    ledger_->drop_from(0);
 }
 
 template <class Batch, class State, class Fill, Backend B>
@@ -356,15 +381,15 @@ void Source<Batch, State, Fill, B>::throw_failure(const Slot& slot) {
 }
 
 template <class Batch, class State, class Fill, Backend B>
-void Source<Batch, State, Fill, B>::throw_late(std::size_t index) const {
-    const Slot* const slot = ledger_->slot_of(index);
+void Source<Batch, State, Fill, B>::throw_late() const {
+    const Slot* const slot = ledger_->front();
     const char* doing = "no worker had a slot for it, since work has not given back those that it reads";
     if (slot != nullptr) {
         doing = slot->state == Slot::State::filling
                     ? "its worker was in fill"
                     : "its worker was waiting for the work that reads its slot";
     }
-    throw Error("source: batch " + std::to_string(index) + " was not ready within " +
+    throw Error("source: batch " + std::to_string(ledger_->next_index()) + " was not ready within " +
                 std::to_string(options_.timeout.count()) + " ms: " + doing);
 }
 

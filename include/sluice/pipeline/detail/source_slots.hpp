@@ -57,6 +57,35 @@ struct SourceSlot {
 
     /// Waits for all that reads the slot. Throws when it may still be read; then the reads stay noted.
     void await_reads();
+    /// Whether that would not wait. Of a slot that nobody holds.
+    bool has_been_read() const noexcept;
+    /// Whether there is a batch in it that has not been handed out.
+    bool has_batch() const noexcept { return state == State::ready && !last && thrown == nullptr; }
+};
+
+/// A source's slots in a row, or some of them.
+template <Backend B>
+class SlotRow {
+public:
+    void set_size(std::size_t slots) { ring_.resize(slots); }
+    std::size_t size() const noexcept { return size_; }
+    SourceSlot<B>& operator[](std::size_t at) const noexcept { return *ring_[(first_ + at) % ring_.size()]; }
+    void push(SourceSlot<B>& slot) noexcept { ring_[(first_ + size_++) % ring_.size()] = &slot; }
+    /// The others keep their order.
+    SourceSlot<B>& take(std::size_t at = 0) noexcept {
+        SourceSlot<B>& taken = (*this)[at];
+        for (; at > 0; --at)
+            ring_[(first_ + at) % ring_.size()] = &(*this)[at - 1];
+        first_ = (first_ + 1) % ring_.size();
+        --size_;
+        return taken;
+    }
+    void clear() noexcept { size_ = 0; }
+
+private:
+    List<SourceSlot<B>*> ring_;
+    std::size_t first_ = 0;
+    std::size_t size_ = 0;
 };
 
 /// The slots of one source, in any thread's reach. Lives as long as the source, a handle or a hold does: the last one to
@@ -66,7 +95,8 @@ class SourceLedger {
 public:
     using Slot = SourceSlot<B>;
 
-    explicit SourceLedger(int of) : device(of) {}
+    SourceLedger(int of, bool may_drop, bool the_oldest)
+        : device(of), drops(may_drop), drops_oldest(the_oldest) {}
     SourceLedger(const SourceLedger&) = delete;
     SourceLedger& operator=(const SourceLedger&) = delete;
 
@@ -79,21 +109,29 @@ public:
     // With the mutex held:
     // -------------------------------------------------------------------------------------------------------------
 
-    bool any_free() const noexcept { return free_count_ > 0; }
+    /// Whether there is a slot for a further batch: a free one, or one whose batch can be dropped.
+    bool may_claim() const noexcept { return free_.size() > 0 || droppable() < line_.size(); }
     /// Whether no slot can become free unless the caller's thread gives one up.
     bool all_with_caller() const noexcept;
-    /// The slot that has been free for longest becomes that of batch `claimed`.
+    /// The slot that has been free for longest becomes that of batch `claimed`. Where batches may be dropped: one that need not be
+    /// waited for, if there is any.
     Slot& claim() noexcept;
-    /// The slot of batch `index`; null where none has been claimed.
-    Slot* slot_of(std::size_t index) const noexcept {
-        return index < claimed ? claims_[index % claims_.size()] : nullptr;
-    }
+    /// The slot of the caller's next batch; null where none has been claimed.
+    Slot* front() const noexcept { return line_.size() > 0 ? &line_[0] : nullptr; }
+    /// The number of the caller's next batch, as far as it is known.
+    std::size_t next_index() const noexcept { return line_.size() > 0 ? line_[0].index : claimed; }
     /// Batch `slot.index` is in the slot, or never will be.
     void settle(Slot& slot, bool filled, std::exception_ptr exception) noexcept;
-    /// Batch `handed` goes to the caller.
-    void hand_out(Slot& slot) noexcept;
-    /// Leaves batch `handed` out, which has failed; false where there may be no more.
-    bool skip(Slot& slot);
+    /// The first in line goes to the caller.
+    Slot& hand_out() noexcept;
+    /// Leaves the first in line out, which has failed; false where there may be no more.
+    bool skip();
+    /// The first in line is dropped.
+    void drop_front() noexcept;
+    /// Drops what has been filled of the batches from `index` on.
+    void drop_from(std::size_t index) noexcept;
+    /// Batch `index` is none, nor is any behind it.
+    void end_before(std::size_t index) noexcept;
     /// All slots that nobody holds are free, in their order, and batch 0 is the next.
     void start_over(std::size_t batches) noexcept;
 
@@ -113,13 +151,17 @@ public:
 
     List<Slot*> slots;
     const int device;
+    const bool drops; // Batches are dropped for further ones: the oldest, or the newest.
+    const bool drops_oldest;
 
     SourceLock mutex;
-    std::size_t claimed = 0; // The first batch that has no slot yet.
-    std::size_t handed = 0;  // The next batch for the caller.
+    std::size_t claimed = 0; // The first batch that has had no slot yet.
     std::size_t end = 0;     // The first batch that will not be filled.
+    bool awaited = false;    // Whether the caller waits for the first in line, which is not dropped then.
     /// Batches that are ready and come next, one after the other.
     Atomic<std::size_t> ready;
+    /// Batches that were filled, and that nobody gets.
+    Atomic<std::size_t> dropped;
     std::size_t errors_in_a_row = 0; // That may be left out; how many have been
     std::size_t skipped_in_a_row = 0;
     std::size_t skipped = 0;       // and since batch 0,
@@ -133,6 +175,10 @@ protected:
 
 private:
     void push_free(Slot& slot) noexcept;
+    // Where in line the batch stands that is dropped for a further one; behind the line where there is none.
+    std::size_t droppable() const noexcept;
+    Slot& drop(std::size_t at) noexcept;
+    Slot& take_place() noexcept;
     void count_ready() noexcept;
     // An event for a read by `stream`, whose record is under way from now on.
     typename Slot::Read& begin_read(Slot& slot, BasicStreamRef<B> stream);
@@ -142,17 +188,15 @@ private:
 
     int references_ = 1;                     // The source, and slots that are held.
     List<typename B::NativeStream> readers_; // All streams that have read a slot.
-    List<Slot*> free_;                       // A ring, the longest free one first.
-    List<Slot*> claims_;                     // That of batch i is at i modulo the slots.
-    std::size_t free_first_ = 0;
-    std::size_t free_count_ = 0;
+    SlotRow<B> free_;                        // The longest free one first.
+    SlotRow<B> line_; // Of batches that are being filled, or wait for the caller, in their order.
 };
 
 /// A source's own. At its end the slots go, or are left to whoever holds one.
 template <class Ledger>
 class SourceLedgerOwner {
 public:
-    explicit SourceLedgerOwner(int device) : ledger_(*new Ledger(device)) {}
+    explicit SourceLedgerOwner(Ledger* made) : ledger_(*made) {}
     SourceLedgerOwner(const SourceLedgerOwner&) = delete;
     SourceLedgerOwner& operator=(const SourceLedgerOwner&) = delete;
     ~SourceLedgerOwner() { ledger_.abandon(); }

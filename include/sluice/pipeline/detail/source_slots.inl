@@ -57,11 +57,20 @@ void SourceSlot<B>::await_reads() {
 }
 
 template <Backend B>
+bool SourceSlot<B>::has_been_read() const noexcept {
+    for (const auto& read : reads) {
+        if (read->used && !has_been_reached(read->event))
+            return false;
+    }
+    return unsafe == nullptr;
+}
+
+template <Backend B>
 void SourceLedger<B>::add(Slot& slot) {
     slot.ledger = this;
     slots.push_back(&slot);
-    free_.resize(slots.size());
-    claims_.resize(slots.size());
+    free_.set_size(slots.size());
+    line_.set_size(slots.size());
     push_free(slot);
 }
 
@@ -86,13 +95,67 @@ bool SourceLedger<B>::all_with_caller() const noexcept {
 
 template <Backend B>
 typename SourceLedger<B>::Slot& SourceLedger<B>::claim() noexcept {
-    Slot& slot = *free_[free_first_];
-    free_first_ = (free_first_ + 1) % free_.size();
-    --free_count_;
+    Slot& slot = take_place();
     slot.state = Slot::State::claimed;
-    slot.index = claimed;
-    claims_[claimed++ % claims_.size()] = &slot;
+    slot.index = claimed++;
+    line_.push(slot);
     return slot;
+}
+
+template <Backend B>
+typename SourceLedger<B>::Slot& SourceLedger<B>::take_place() noexcept {
+    if (!drops)
+        return free_.take();
+    for (std::size_t at = 0; at < free_.size(); ++at) {
+        if (free_[at].has_been_read())
+            return free_.take(at);
+    }
+    // Whoever fills must not wait for the work that reads the others.
+    if (const std::size_t at = droppable(); at < line_.size())
+        return drop(at);
+    return free_.take();
+}
+
+template <Backend B>
+std::size_t SourceLedger<B>::droppable() const noexcept {
+    std::size_t found = line_.size();
+    if (!drops)
+        return found;
+    for (std::size_t at = awaited ? 1 : 0; at < line_.size(); ++at) {
+        if (!line_[at].has_batch())
+            continue;
+        found = at;
+        if (drops_oldest)
+            break;
+    }
+    return found;
+}
+
+template <Backend B>
+typename SourceLedger<B>::Slot& SourceLedger<B>::drop(std::size_t at) noexcept {
+    dropped.store(dropped.load() + 1);
+    Slot& slot = line_.take(at);
+    count_ready();
+    return slot;
+}
+
+template <Backend B>
+void SourceLedger<B>::drop_front() noexcept {
+    push_free(drop(0));
+}
+
+template <Backend B>
+void SourceLedger<B>::drop_from(std::size_t index) noexcept {
+    for (std::size_t at = line_.size(); at > 0 && line_[at - 1].index >= index; --at) {
+        if (line_[at - 1].has_batch())
+            push_free(drop(at - 1));
+    }
+}
+
+template <Backend B>
+void SourceLedger<B>::end_before(std::size_t index) noexcept {
+    end = index;
+    drop_from(index);
 }
 
 template <Backend B>
@@ -104,21 +167,24 @@ void SourceLedger<B>::settle(Slot& slot, bool filled, std::exception_ptr excepti
     const bool may_go_on = slot.thrown != nullptr && slot.thrown_by_fill && errors_in_a_row > 0;
     if (!filled && !may_go_on && slot.index < end)
         end = slot.index + 1;
+    drop_from(end);
     count_ready();
 }
 
 template <Backend B>
-void SourceLedger<B>::hand_out(Slot& slot) noexcept {
+typename SourceLedger<B>::Slot& SourceLedger<B>::hand_out() noexcept {
+    Slot& slot = line_.take();
     slot.state = Slot::State::out;
     slot.callers = 1;
     ++references_;
-    ++handed;
     skipped_in_a_row = 0;
     count_ready();
+    return slot;
 }
 
 template <Backend B>
-bool SourceLedger<B>::skip(Slot& slot) {
+bool SourceLedger<B>::skip() {
+    Slot& slot = line_[0];
     if (!slot.thrown_by_fill || skipped_in_a_row >= errors_in_a_row)
         return false;
     if (skipped == 0) {
@@ -132,8 +198,7 @@ bool SourceLedger<B>::skip(Slot& slot) {
     ++skipped;
     ++skipped_in_a_row;
     slot.thrown = nullptr;
-    push_free(slot);
-    ++handed;
+    push_free(line_.take());
     count_ready();
     mutex.changed();
     return true;
@@ -141,7 +206,8 @@ bool SourceLedger<B>::skip(Slot& slot) {
 
 template <Backend B>
 void SourceLedger<B>::start_over(std::size_t batches) noexcept {
-    free_first_ = free_count_ = 0;
+    free_.clear();
+    line_.clear();
     for (Slot* slot : slots) {
         if (slot->state == Slot::State::out)
             continue;
@@ -149,11 +215,12 @@ void SourceLedger<B>::start_over(std::size_t batches) noexcept {
         slot->thrown = nullptr;
         push_free(*slot);
     }
-    claimed = handed = 0;
+    claimed = 0;
     skipped = skipped_in_a_row = first_skipped = 0;
     first_error.clear();
     readers_.clear();
     end = batches;
+    dropped.store(0);
     count_ready();
 }
 
@@ -245,17 +312,14 @@ void SourceLedger<B>::await_all_reads() noexcept {
 template <Backend B>
 void SourceLedger<B>::push_free(Slot& slot) noexcept {
     slot.state = Slot::State::free;
-    free_[(free_first_ + free_count_++) % free_.size()] = &slot;
+    free_.push(slot);
 }
 
 template <Backend B>
 void SourceLedger<B>::count_ready() noexcept {
     std::size_t count = 0;
-    for (std::size_t index = handed; index < claimed; ++index, ++count) {
-        const Slot& slot = *claims_[index % claims_.size()];
-        if (slot.state != Slot::State::ready || slot.last || slot.thrown != nullptr)
-            break;
-    }
+    while (count < line_.size() && line_[count].has_batch())
+        ++count;
     ready.store(count);
 }
 

@@ -19,36 +19,36 @@ struct SpanWriter {
     }
 };
 
-/// The source counts batches from its own 0, the pipeline from its own: the last one that was given is the last that was
-/// submitted.
-struct Numbers {
+/// Which batch of the pipeline each fill was for, or `unknown`. The source counts from its own 0, those that it has dropped as well,
+/// and the pipeline from its own: the last one that was given is the last that was submitted.
+inline constexpr std::size_t unknown = static_cast<std::size_t>(-1);
+inline std::vector<std::size_t> batches_of_fills(const PipelineTimes& times) {
     std::size_t given = 0;
-    std::size_t submitted = 0;
-
-    explicit Numbers(const PipelineTimes& times) {
-        for (const FillTime& fill : times.fills)
-            given = fill.given > 0 && fill.batch > given ? fill.batch : given;
-        submitted = times.submitted > 0     ? times.submitted - 1
-                    : times.submits.empty() ? given
-                                            : times.submits.back().batch;
+    for (const FillTime& fill : times.fills)
+        given = fill.given > 0 ? fill.batch : given;
+    std::size_t left = 1 + (times.submitted > 0     ? times.submitted - 1
+                            : times.submits.empty() ? given
+                                                    : times.submits.back().batch);
+    std::vector<std::size_t> batches(times.fills.size(), unknown);
+    for (std::size_t i = times.fills.size(); i > 0 && left > 0; --i) {
+        if (times.fills[i - 1].given > 0)
+            batches[i - 1] = --left;
     }
-    /// Whether the pipeline was given the source's batch, and may know it.
-    bool known(std::size_t of_source) const noexcept {
-        return of_source <= given && of_source + submitted >= given;
-    }
-    std::size_t operator()(std::size_t of_source) const noexcept { return of_source + submitted - given; }
-};
+    return batches;
+}
 
 inline void keep_noted_fills(PipelineTimes& times) {
     if (times.submits.empty())
         return;
-    const Numbers number(times);
+    const std::vector<std::size_t> batches = batches_of_fills(times);
     const std::size_t first = times.submits.front().batch, last = times.submits.back().batch;
-    const auto is_noted = [&](const FillTime& fill) {
-        return number.known(fill.batch) && number(fill.batch) >= first && number(fill.batch) <= last;
-    };
-    if (std::any_of(times.fills.begin(), times.fills.end(), is_noted))
-        std::erase_if(times.fills, [&](const FillTime& fill) { return !is_noted(fill); });
+    std::vector<FillTime> noted;
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+        if (batches[i] != unknown && batches[i] >= first && batches[i] <= last)
+            noted.push_back(times.fills[i]);
+    }
+    if (!noted.empty())
+        times.fills = std::move(noted);
 }
 
 inline void add_source(const PipelineTimes& times, std::size_t first, std::size_t submit_row,
@@ -57,11 +57,12 @@ inline void add_source(const PipelineTimes& times, std::size_t first, std::size_
     rows.reserve(times.workers > 0 ? static_cast<std::size_t>(times.workers) : 0);
     for (int worker = 0; worker < times.workers; ++worker)
         rows.push_back(spans.timeline.add_row("source " + std::to_string(worker), "CPU"));
-    const Numbers number(times);
-    for (const FillTime& fill : times.fills) {
-        if (!number.known(fill.batch) || number(fill.batch) < first)
+    const std::vector<std::size_t> batches = batches_of_fills(times);
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+        const std::size_t batch = batches[i];
+        if (batch == unknown || batch < first)
             continue;
-        const std::size_t batch = number(fill.batch);
+        const FillTime& fill = times.fills[i];
         const auto worker = static_cast<std::size_t>(fill.worker);
         const bool by_caller = worker >= rows.size();
         if (!by_caller)
