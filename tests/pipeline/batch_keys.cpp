@@ -332,4 +332,32 @@ TEST_CASE("batches with a std::array are taken, and may change under way where i
     }
 }
 
+TEST_CASE("batches with references are replayed for what these refer to, not for where it is") {
+    struct Referring {
+        const int& number;
+        const DeviceBuffer<int, B>& buffer;
+    };
+    CHECK_FALSE(detail::told_by_bytes<Referring>());
+    int number = 0;
+    const DeviceBuffer<int, B> buffer(8);
+    std::vector<int> seen;
+    Readback<int, B> results{1, [&](std::size_t, std::span<const int> value) { seen.push_back(value[0]); }};
+    Stage show{"show", [&](BasicStreamRef<B> on, const Referring& in, DeviceBuffer<int, B>& out) {
+                   fill(on, out, in.number);
+               }};
+    Stage use{"use",
+              [&](BasicStreamRef<B> on, const DeviceBuffer<int, B>& in) { results.push(on, in.first(1)); }};
+    TwoStreamPipeline pipeline{
+        show, use, [](int) { return DeviceBuffer<int, B>(8); }, {.schedule = Schedule::graphed}};
+    const Referring batch{number, buffer};
+    for (int i = 0; i < 20; ++i) {
+        number = i / 5;
+        pipeline.submit(batch);
+    }
+    pipeline.finish();
+    results.finish();
+    for (int i = 0; i < 20; ++i)
+        CHECK(seen[static_cast<std::size_t>(i)] == i / 5);
+}
+
 } // namespace pipeline_batch_keys

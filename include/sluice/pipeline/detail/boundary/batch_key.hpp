@@ -322,7 +322,11 @@ constexpr bool told_by_bytes() {
         return true;
     } else if constexpr (PlainAggregate<T>) {
         using Told = decltype(with_members(std::declval<const T&>(), [](const auto&... members) {
-            return std::bool_constant<(told_by_bytes<std::remove_cvref_t<decltype(members)>>() && ...)>{};
+            constexpr bool told = (told_by_bytes<std::remove_cvref_t<decltype(members)>>() && ...);
+            // A reference is why a value cannot be assigned whose members can. Its bytes do not tell what it refers to.
+            constexpr bool assignable =
+                (std::is_move_assignable_v<std::remove_cvref_t<decltype(members)>> && ...);
+            return std::bool_constant < told && (std::is_move_assignable_v<T> || !assignable) > {};
         }));
         return Told::value;
     } else {
