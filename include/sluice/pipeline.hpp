@@ -1,5 +1,5 @@
 /// \file
-/// Stages, pipelines, sources, samplers and results.
+/// Stages, pipelines, sources, samplers, zips and results.
 #pragma once
 
 #include <sluice/pipeline/any_pipeline.hpp>
@@ -12,3 +12,4 @@
 #include <sluice/pipeline/stage.hpp>
 #include <sluice/pipeline/two_stream_pipeline.hpp>
 #include <sluice/pipeline/verify.hpp>
+#include <sluice/pipeline/zip.hpp>

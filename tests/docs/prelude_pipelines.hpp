@@ -30,6 +30,10 @@ struct Scores {
     sluice::PinnedBuffer<float> values{count};
 };
 
+struct Pose {
+    sluice::PinnedBuffer<float> values{16};
+};
+
 struct Encoder {
     void forward(sluice::StreamRef, sluice::PinnedSpan<const float>, sluice::DeviceSpan<float>) {}
 };
@@ -51,6 +55,7 @@ extern std::vector<float> history;
 void fill(int step, Batch& to);
 void scale(sluice::StreamRef, sluice::DeviceSpan<float>);
 void accumulate(sluice::StreamRef, sluice::DeviceSpan<const float>, sluice::PinnedSpan<float>);
+void read_pose(std::size_t index, Pose& to);
 void read(std::ifstream& file, std::size_t index, Batch& to);
 struct Camera {
     bool wait_for_frame(std::chrono::milliseconds limit);

@@ -120,6 +120,37 @@ TEST_CASE("Contract 2: nor does a step with external streams, a source and a rea
     }
 }
 
+TEST_CASE("Contract 2: nor does a step with two sources, of which one drops batches") {
+    for_each_pipeline([&]<int S>(const PipelineOptions& options) {
+        constexpr std::size_t warm_up = 20;
+        constexpr std::size_t batches = warm_up + laps;
+        const auto make = [](int) { return PinnedBuffer<Word, B>(words); };
+        const auto number = [](std::size_t index, PinnedBuffer<Word, B>& out) {
+            for (std::size_t i = 0; i < words; ++i)
+                out[i] = input_word(index, i);
+        };
+        Source source{make, number, SourceOptions<B>{.workers = 1, .slots = 4, .batches = batches}};
+        Source other{make, number,
+                     SourceOptions<B>{.workers = 1, .slots = 4, .when_ahead = WhenAhead::drop_oldest}};
+        auto both =
+            zip(source, latest(other), [](const PinnedBuffer<Word, B>& first, const PinnedBuffer<Word, B>&) {
+                return PinnedSpan<const Word, B>(first);
+            });
+        Chain<B> chain(S, words, batches);
+        auto pipeline = chain.template pipeline<S>(options);
+        for (std::size_t batch = 0; batch < warm_up; ++batch)
+            pipeline.submit(*both.next());
+        const Made before = Made::so_far();
+        for (auto& batch : both)
+            pipeline.submit(batch);
+        pipeline.finish();
+        const Made after = Made::so_far();
+        CHECK(after == before);
+        other.stop();
+        CHECK(chain.results(batches) == chain_results(S, words, batches_from(0, batches)));
+    });
+}
+
 TEST_CASE("Contract 2: nor does a graphed step, once its batches have come before in each slot") {
     constexpr std::size_t distinct = 3;
     const Inputs<B> inputs(distinct, words);

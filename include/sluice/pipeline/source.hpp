@@ -30,7 +30,10 @@ template <class Batch, Backend B>
 struct SourcePlace;
 template <class Batch, Backend B>
 class SourcePlaces;
+template <class Batch, Backend B>
+class JoinedPlace;
 struct HeldBatchAccess;
+struct JoinAccess;
 } // namespace detail
 
 template <class Batch, Backend B>
@@ -70,17 +73,16 @@ public:
     /// The batch's number in its source.
     std::size_t index() const noexcept { return slot_->index; }
     /// Batches behind it that are ready to be taken, as `Source::filled`, and will not be dropped.
-    std::size_t ready_behind() const noexcept {
-        return slot_->ledger->drops ? 0 : slot_->ledger->ready.load();
-    }
+    std::size_t ready_behind() const noexcept { return slot_->ledger->sure(); }
     /// The source's slots.
-    std::size_t slots() const noexcept { return slot_->ledger->slots.size(); }
+    std::size_t slots() const noexcept { return slot_->ledger->most_held; }
 
 private:
     template <class, Backend>
     friend class SourceBatch;
     template <class, Backend>
     friend class HeldBatch;
+    friend struct detail::JoinAccess;
     SourceHold(detail::SourceSlot<B>* slot, bool elsewhere) noexcept : slot_(slot), elsewhere_(elsewhere) {}
 
     // Throws `Error` when nobody holds the slot any longer.
@@ -111,6 +113,8 @@ public:
 private:
     template <class, Backend>
     friend struct detail::SourcePlace;
+    template <class, Backend>
+    friend class detail::JoinedPlace;
     friend struct detail::HeldBatchAccess;
     HeldBatch(Batch&& batch, detail::SourceSlot<B>* slot)
         : Batch(std::move(batch)), sluice_source_slot_(slot) {}
@@ -127,6 +131,8 @@ private:
 template <class Batch, Backend B = DefaultBackend>
 class SourceBatch {
 public:
+    /// What it is of.
+    using batch_type = Batch;
     /// What `*` refers to: a `Batch`, or, where one can be derived from it, one that knows its slot, so that
     /// `pipeline.submit(*batch)` does the same as `pipeline.submit(batch)`. Copy it as a `Batch`, not with `auto`.
     using value_type =
@@ -197,6 +203,7 @@ public:
 private:
     template <class, class, class, Backend>
     friend class Source;
+    friend struct detail::JoinAccess;
 
     SourceBatch(const value_type& value, detail::SourceSlot<B>& slot) noexcept
         : value_(&value), slot_(&slot) {}
@@ -208,6 +215,37 @@ private:
 
     const value_type* value_ = nullptr;
     detail::SourceSlot<B>* slot_ = nullptr;
+};
+
+/// An input iterator over the batches of a source, or of what gives them in the same way. Holds one batch at a time. Move-only.
+template <class From>
+class SourceIterator {
+public:
+    /// What `next` gives.
+    using value_type = typename From::value_type;
+    /// Of iterators: none is ever taken.
+    using difference_type = std::ptrdiff_t;
+
+    /// At the source's next batch, as `next`.
+    explicit SourceIterator(From& source) : source_(&source), batch_(source.next()) {}
+    /// The batch, which the loop may move from or submit.
+    value_type& operator*() const noexcept { return batch_; }
+    /// Gives the batch back and takes the next one, as `next`.
+    SourceIterator& operator++() {
+        batch_.reset(); // First, since its slot may be the only one.
+        batch_ = source_->next();
+        return *this;
+    }
+    /// The same.
+    void operator++(int) { ++*this; }
+    /// Whether the source has ended.
+    friend bool operator==(const SourceIterator& iterator, std::default_sentinel_t) {
+        return !iterator.batch_;
+    }
+
+private:
+    From* source_;
+    mutable value_type batch_; // The loop's to keep or to give back.
 };
 
 /// Fills slots with batches 0, 1, 2 … and hands them out in that order, whatever the number of workers and however long
@@ -270,7 +308,7 @@ public:
     [[nodiscard]] value_type next();
 
     /// The newest batch that is ready, without waiting for one, or an empty one: those before it are dropped, and count as
-    /// `dropped`. Without workers it is `next`, since nothing is ever ready then. Throws `Error` as `next` does where filling
+    /// `dropped`. The first one that is ready after an empty one is kept until it is asked for. Without workers it is `next`, since nothing is ever ready then. Throws `Error` as `next` does where filling
     /// the next batch failed.
     [[nodiscard]] value_type newest();
 
@@ -302,7 +340,8 @@ public:
     /// that wait fails and a slot may still be read, and when it is called from within `fill`.
     void rewind();
 
-    class Iterator;
+    /// Over the batches.
+    using Iterator = SourceIterator<Source>;
     /// Goes on from where the source stands: `for (const auto& batch : source)`.
     Iterator begin() { return Iterator(*this); }
     /// Behind the last batch.
@@ -338,35 +377,6 @@ private:
     bool started_ = false;
     detail::Atomic<bool> stopping_;                     // Changed under the ledger's mutex.
     const int exceptions_ = std::uncaught_exceptions(); // when this was made
-};
-
-/// An input iterator over a source's batches. Holds one batch at a time. Move-only.
-template <class Batch, class State, class Fill, Backend B>
-class Source<Batch, State, Fill, B>::Iterator {
-public:
-    /// What `next` gives.
-    using value_type = typename Source::value_type;
-    /// Of iterators: none is ever taken.
-    using difference_type = std::ptrdiff_t;
-
-    /// At the source's next batch, as `next`.
-    explicit Iterator(Source& source) : source_(&source), batch_(source.next()) {}
-    /// The batch, which the loop may move from or submit.
-    value_type& operator*() const noexcept { return batch_; }
-    /// Gives the batch back and takes the next one, as `next`.
-    Iterator& operator++() {
-        batch_.reset(); // First, since its slot may be the only one.
-        batch_ = source_->next();
-        return *this;
-    }
-    /// The same.
-    void operator++(int) { ++*this; }
-    /// Whether the source has ended.
-    friend bool operator==(const Iterator& iterator, std::default_sentinel_t) { return !iterator.batch_; }
-
-private:
-    Source* source_;
-    mutable value_type batch_; // The loop's to keep or to give back.
 };
 
 /// Of what makes a slot and what fills it.

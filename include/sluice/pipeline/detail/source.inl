@@ -260,8 +260,10 @@ typename Source<Batch, State, Fill, B>::value_type Source<Batch, State, Fill, B>
         while (!waits && ledger.ready.load() > 1)
             ledger.drop_front();
         const Slot* const slot = ledger.front();
-        if (slot == nullptr || slot->state != Slot::State::ready || slot->last)
+        if (slot == nullptr || slot->state != Slot::State::ready || slot->last) {
+            ledger.awaited = true;
             return {};
+        }
         if (slot->thrown != nullptr) {
             if (ledger.skip())
                 continue;
@@ -288,9 +290,7 @@ void Source<Batch, State, Fill, B>::await_turn(Guard& lock) {
         return (alone && ledger.may_claim()) || ledger.all_with_caller();
     };
     ledger.awaited = true;
-    const bool in_time = ledger.mutex.wait(may_go_on, options_.timeout.count());
-    ledger.awaited = false;
-    if (!in_time)
+    if (!ledger.mutex.wait(may_go_on, options_.timeout.count()))
         throw_late();
     if (ledger.front() != nullptr)
         return;

@@ -36,6 +36,7 @@ struct SourceSlot {
         bool busy = false; // While its event is being recorded.
     };
 
+    SourceSlot() = default;
     explicit SourceSlot(int device) {
         // The one that nearly all sources need, before the first batch.
         reads.push_back(make_owned<Read>(read_options, device));
@@ -44,6 +45,7 @@ struct SourceSlot {
     static constexpr EventOptions read_options{.sleep_while_waiting = true};
 
     SourceLedger<B>* ledger = nullptr;
+    std::size_t ordinal = 0; // Among its ledger's.
     State state = State::free;
     std::size_t index = 0;   // Of the batch that is in the slot, or on its way there.
     int callers = 0;         // Handles and holds that the caller's thread gives up,
@@ -54,6 +56,8 @@ struct SourceSlot {
     bool thrown_by_fill = false; // Rather than by the wait for what reads the slot.
     std::exception_ptr unsafe;   // Set when work may read the slot whose end nothing tells.
     List<Owned<Read>> reads;
+    /// Slots of other ledgers that are held, and read, with this one.
+    SourceSlot* parts[2] = {};
 
     /// Waits for all that reads the slot. Throws when it may still be read; then the reads stay noted.
     void await_reads();
@@ -132,6 +136,8 @@ public:
     void drop_from(std::size_t index) noexcept;
     /// Batch `index` is none, nor is any behind it.
     void end_before(std::size_t index) noexcept;
+    /// Slot `ordinal`, which is free, goes to the caller as the next batch.
+    Slot& hand_out_free(std::size_t ordinal) noexcept;
     /// All slots that nobody holds are free, in their order, and batch 0 is the next.
     void start_over(std::size_t batches) noexcept;
 
@@ -149,7 +155,11 @@ public:
     /// Behind an exception: ends waits for semaphores that nobody signals any more and that what reads slots may be behind.
     void give_up_waits() noexcept;
 
+    /// Batches that are ready to be taken, and will not be dropped.
+    std::size_t sure() const noexcept { return drops ? 0 : ready.load(); }
+
     List<Slot*> slots;
+    std::size_t most_held = 0; // Batches that can be held at a time.
     const int device;
     const bool drops; // Batches are dropped for further ones: the oldest, or the newest.
     const bool drops_oldest;
@@ -157,7 +167,7 @@ public:
     SourceLock mutex;
     std::size_t claimed = 0; // The first batch that has had no slot yet.
     std::size_t end = 0;     // The first batch that will not be filled.
-    bool awaited = false;    // Whether the caller waits for the first in line, which is not dropped then.
+    bool awaited = false;    // Whether the caller has asked for the first in line, which is not dropped then.
     /// Batches that are ready and come next, one after the other.
     Atomic<std::size_t> ready;
     /// Batches that were filled, and that nobody gets.
@@ -175,6 +185,7 @@ protected:
 
 private:
     void push_free(Slot& slot) noexcept;
+    void give_to_caller(Slot& slot) noexcept;
     // Where in line the batch stands that is dropped for a further one; behind the line where there is none.
     std::size_t droppable() const noexcept;
     Slot& drop(std::size_t at) noexcept;

@@ -68,7 +68,9 @@ bool SourceSlot<B>::has_been_read() const noexcept {
 template <Backend B>
 void SourceLedger<B>::add(Slot& slot) {
     slot.ledger = this;
+    slot.ordinal = slots.size();
     slots.push_back(&slot);
+    most_held = slots.size();
     free_.set_size(slots.size());
     line_.set_size(slots.size());
     push_free(slot);
@@ -174,12 +176,29 @@ void SourceLedger<B>::settle(Slot& slot, bool filled, std::exception_ptr excepti
 template <Backend B>
 typename SourceLedger<B>::Slot& SourceLedger<B>::hand_out() noexcept {
     Slot& slot = line_.take();
+    give_to_caller(slot);
+    skipped_in_a_row = 0;
+    awaited = false;
+    count_ready();
+    return slot;
+}
+
+template <Backend B>
+typename SourceLedger<B>::Slot& SourceLedger<B>::hand_out_free(std::size_t ordinal) noexcept {
+    std::size_t at = 0;
+    while (free_[at].ordinal != ordinal)
+        ++at;
+    Slot& slot = free_.take(at);
+    slot.index = claimed++;
+    give_to_caller(slot);
+    return slot;
+}
+
+template <Backend B>
+void SourceLedger<B>::give_to_caller(Slot& slot) noexcept {
     slot.state = Slot::State::out;
     slot.callers = 1;
     ++references_;
-    skipped_in_a_row = 0;
-    count_ready();
-    return slot;
 }
 
 template <Backend B>
@@ -219,6 +238,7 @@ void SourceLedger<B>::start_over(std::size_t batches) noexcept {
     skipped = skipped_in_a_row = first_skipped = 0;
     first_error.clear();
     readers_.clear();
+    awaited = false;
     end = batches;
     dropped.store(0);
     count_ready();
@@ -237,12 +257,19 @@ void SourceLedger<B>::hold(Slot& slot, bool elsewhere) {
         throw Error("source: the batch has been given back, and its slot may be filled again; keep its "
                     "SourceBatch while it is used");
     ++(elsewhere ? slot.others : slot.callers);
+    for (Slot* part : slot.parts) {
+        if (part != nullptr)
+            part->ledger->hold(*part, elsewhere);
+    }
 }
 
 template <Backend B>
 void SourceLedger<B>::done(Slot& slot, bool elsewhere) noexcept {
     bool gone = false;
-    SourceChecks<B>::handed_over(&slot);
+    Slot* const parts[] = {slot.parts[0],
+                           slot.parts[1]}; // The slot may be another batch's as soon as it is free.
+    if (parts[0] == nullptr)
+        SourceChecks<B>::handed_over(&slot);
     {
         const std::lock_guard lock(mutex);
         --(elsewhere ? slot.others : slot.callers);
@@ -255,6 +282,10 @@ void SourceLedger<B>::done(Slot& slot, bool elsewhere) noexcept {
     }
     if (gone)
         destroy();
+    for (Slot* part : parts) {
+        if (part != nullptr)
+            part->ledger->done(*part, elsewhere);
+    }
 }
 
 template <Backend B>
@@ -264,6 +295,12 @@ void SourceLedger<B>::release(Slot& slot, BasicStreamRef<B> stream) {
                     "source would not know of; release it on the stream that the graph is launched on, after "
                     "each launch");
     }
+    for (Slot* part : slot.parts) {
+        if (part != nullptr)
+            part->ledger->release(*part, stream);
+    }
+    if (slot.parts[0] != nullptr)
+        return;
     typename Slot::Read* read = nullptr;
     try {
         read = &begin_read(slot, stream);
