@@ -92,8 +92,10 @@ TEST_CASE("Source: a batch that the caller waits for is not dropped") {
                       },
                       Options{.workers = 1, .slots = 2, .when_ahead = when_ahead}};
         std::size_t last = 0;
+        SourceBatch<Batch, B> batch, kept;
         for (std::size_t i = 0; i < 200; ++i) {
-            const auto batch = source.next();
+            kept = std::move(batch); // so that the worker has the other slot alone
+            batch = source.next();
             REQUIRE(batch);
             CHECK((i == 0 || batch.index() > last));
             last = batch.index();

@@ -189,4 +189,40 @@ TEST_CASE("Source: a fill that waits is told when its source is stopped or destr
     }
 }
 
+TEST_CASE("Source: one that drops leaves bad batches out, and each of the others is handed out or counted") {
+    for (const WhenAhead when_ahead : {WhenAhead::wait, WhenAhead::drop_oldest, WhenAhead::drop_newest}) {
+        for (const std::size_t allowed : {std::size_t{1}, std::size_t{2}}) {
+            Options options{.workers = 1, .slots = 3, .batches = 60, .when_ahead = when_ahead};
+            options.errors_in_a_row = allowed;
+            std::size_t filled = 0;
+            Source source{make_number,
+                          [&](std::size_t index, int& out) {
+                              if (index % 5 == 2 || index == 31)
+                                  refuse(index);
+                              fill_number(index, out);
+                              ++filled;
+                          },
+                          options};
+            std::size_t handed = 0, last = 0;
+            bool ended = false;
+            try {
+                for (const auto& batch : source) {
+                    CHECK((handed == 0 || batch.index() > last));
+                    last = batch.index();
+                    CHECK(*batch == static_cast<int>(last) * 10);
+                    ++handed;
+                }
+            } catch (const Error&) {
+                ended = true;
+            }
+            source.stop();
+            CHECK(handed + source.dropped() == filled);
+            if (when_ahead == WhenAhead::wait) {
+                CHECK(ended == (allowed == 1));
+                CHECK(source.dropped() <= 3); // those behind the end
+            }
+        }
+    }
+}
+
 } // namespace pipeline_source_skips

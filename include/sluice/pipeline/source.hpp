@@ -308,7 +308,7 @@ public:
     [[nodiscard]] value_type next();
 
     /// The newest batch that is ready, without waiting for one, or an empty one: those before it are dropped, and count as
-    /// `dropped`. The first one that is ready after an empty one is kept until it is asked for. Without workers it is `next`, since nothing is ever ready then. Throws `Error` as `next` does where filling
+    /// `dropped`. After an empty one, one that is ready is left until it is asked for. Without workers it is `next`, since nothing is ever ready then. Throws `Error` as `next` does where filling
     /// the next batch failed.
     [[nodiscard]] value_type newest();
 

@@ -261,7 +261,7 @@ typename Source<Batch, State, Fill, B>::value_type Source<Batch, State, Fill, B>
             ledger.drop_front();
         const Slot* const slot = ledger.front();
         if (slot == nullptr || slot->state != Slot::State::ready || slot->last) {
-            ledger.awaited = true;
+            ledger.wanted = true;
             return {};
         }
         if (slot->thrown != nullptr) {
@@ -290,7 +290,9 @@ void Source<Batch, State, Fill, B>::await_turn(Guard& lock) {
         return (alone && ledger.may_claim()) || ledger.all_with_caller();
     };
     ledger.awaited = true;
-    if (!ledger.mutex.wait(may_go_on, options_.timeout.count()))
+    const bool in_time = ledger.mutex.wait(may_go_on, options_.timeout.count());
+    ledger.awaited = false;
+    if (!in_time)
         throw_late();
     if (ledger.front() != nullptr)
         return;

@@ -167,7 +167,8 @@ public:
     SourceLock mutex;
     std::size_t claimed = 0; // The first batch that has had no slot yet.
     std::size_t end = 0;     // The first batch that will not be filled.
-    bool awaited = false;    // Whether the caller has asked for the first in line, which is not dropped then.
+    bool awaited = false;    // Whether the caller waits for the first in line, which is not dropped then.
+    bool wanted = false;     // Whether it has looked in vain: one that is ready is left then.
     /// Batches that are ready and come next, one after the other.
     Atomic<std::size_t> ready;
     /// Batches that were filled, and that nobody gets.
@@ -221,5 +222,6 @@ private:
 } // namespace sluice::detail
 
 #if SLUICE_HAS_BODIES
+#include <sluice/pipeline/detail/source_drops.inl>
 #include <sluice/pipeline/detail/source_slots.inl>
 #endif

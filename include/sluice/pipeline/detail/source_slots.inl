@@ -96,71 +96,6 @@ bool SourceLedger<B>::all_with_caller() const noexcept {
 }
 
 template <Backend B>
-typename SourceLedger<B>::Slot& SourceLedger<B>::claim() noexcept {
-    Slot& slot = take_place();
-    slot.state = Slot::State::claimed;
-    slot.index = claimed++;
-    line_.push(slot);
-    return slot;
-}
-
-template <Backend B>
-typename SourceLedger<B>::Slot& SourceLedger<B>::take_place() noexcept {
-    if (!drops)
-        return free_.take();
-    for (std::size_t at = 0; at < free_.size(); ++at) {
-        if (free_[at].has_been_read())
-            return free_.take(at);
-    }
-    // Whoever fills must not wait for the work that reads the others.
-    if (const std::size_t at = droppable(); at < line_.size())
-        return drop(at);
-    return free_.take();
-}
-
-template <Backend B>
-std::size_t SourceLedger<B>::droppable() const noexcept {
-    std::size_t found = line_.size();
-    if (!drops)
-        return found;
-    for (std::size_t at = awaited ? 1 : 0; at < line_.size(); ++at) {
-        if (!line_[at].has_batch())
-            continue;
-        found = at;
-        if (drops_oldest)
-            break;
-    }
-    return found;
-}
-
-template <Backend B>
-typename SourceLedger<B>::Slot& SourceLedger<B>::drop(std::size_t at) noexcept {
-    dropped.store(dropped.load() + 1);
-    Slot& slot = line_.take(at);
-    count_ready();
-    return slot;
-}
-
-template <Backend B>
-void SourceLedger<B>::drop_front() noexcept {
-    push_free(drop(0));
-}
-
-template <Backend B>
-void SourceLedger<B>::drop_from(std::size_t index) noexcept {
-    for (std::size_t at = line_.size(); at > 0 && line_[at - 1].index >= index; --at) {
-        if (line_[at - 1].has_batch())
-            push_free(drop(at - 1));
-    }
-}
-
-template <Backend B>
-void SourceLedger<B>::end_before(std::size_t index) noexcept {
-    end = index;
-    drop_from(index);
-}
-
-template <Backend B>
 void SourceLedger<B>::settle(Slot& slot, bool filled, std::exception_ptr exception) noexcept {
     slot.last = !filled && exception == nullptr;
     slot.thrown = std::move(exception);
@@ -178,7 +113,7 @@ typename SourceLedger<B>::Slot& SourceLedger<B>::hand_out() noexcept {
     Slot& slot = line_.take();
     give_to_caller(slot);
     skipped_in_a_row = 0;
-    awaited = false;
+    wanted = false;
     count_ready();
     return slot;
 }
@@ -238,7 +173,7 @@ void SourceLedger<B>::start_over(std::size_t batches) noexcept {
     skipped = skipped_in_a_row = first_skipped = 0;
     first_error.clear();
     readers_.clear();
-    awaited = false;
+    wanted = false;
     end = batches;
     dropped.store(0);
     count_ready();
