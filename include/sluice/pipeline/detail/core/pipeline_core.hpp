@@ -127,6 +127,7 @@ private:
     void look_at_batch(const GivenBatch<B>& batch);
     template <class Visit>
     void for_each_host_reader(Visit&& visit);
+    void end_all();
     void run_turns();
     void begin_turns_anew();
     void await_stage(std::size_t stage, std::size_t number);

@@ -339,14 +339,17 @@ void PipelineCore<B>::end_turns() {
     if (!core_.rates.any())
         return;
     const Call call(*this, "run");
-    require_sound("run");
-    or_fail([&] {
-        run_turns();
-        leave();
-        sync();
-        begin_turns_anew();
-        throw_known_fault();
-    });
+    or_fail([&] { end_all(); });
+}
+
+// All that was submitted passes all stages, and the calling thread waits for that.
+template <Backend B>
+void PipelineCore<B>::end_all() {
+    run_turns();
+    leave();
+    sync();
+    begin_turns_anew();
+    throw_known_fault();
 }
 
 // Runs the stages that run once for several batches for those that there are, behind all that was submitted.
@@ -444,13 +447,7 @@ template <Backend B>
 void PipelineCore<B>::finish() {
     const Call call(*this, "finish");
     require_sound("finish");
-    or_fail([&] {
-        run_turns();
-        leave();
-        sync();
-        begin_turns_anew();
-        throw_known_fault();
-    });
+    or_fail([&] { end_all(); });
 }
 
 template <Backend B>
