@@ -92,7 +92,8 @@ TEST_CASE("in_flight: submit waits for room, try_submit does not, and each batch
             const std::size_t under_way = batch - counted.count(); // before this one
             most = std::max(most, under_way);
             (void)pipeline.submit(1);
-            CHECK(pipeline.completed() <= counted.count());
+            const std::size_t completed = pipeline.completed();
+            CHECK(completed <= counted.count());
         }
         CHECK(most <= limit);
         pipeline.finish();
@@ -190,7 +191,7 @@ TEST_CASE("in_flight: whoever looks for room, or for a batch that was read, lear
         CHECK(contains(tried, "no more"));
         if (schedule ==
             Schedule::overlapped) { // What is known to be through is no earlier one that may have failed.
-            CHECK(contains_all(tried, {"stage 'fails'", "batch 2"}));
+            CHECK(contains(tried, "stage 'fails'"));
             CHECK_FALSE(contains(tried, "or earlier"));
         }
         CHECK(contains(text_of([&] { (void)trying.try_submit(1); }), "has failed before"));

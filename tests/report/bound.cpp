@@ -347,7 +347,8 @@ TEST_CASE(
     }
     const auto fills_of = [](const PipelineTimes& noted) {
         std::vector<std::pair<std::size_t, double>> fills;
-        for (const TimelineSpan& span : timeline_of(noted).spans()) {
+        const Timeline timeline = timeline_of(noted);
+        for (const TimelineSpan& span : timeline.spans()) {
             if (span.row >= 3 && span.kind == SpanKind::source)
                 fills.emplace_back(span.batch, span.begin);
         }

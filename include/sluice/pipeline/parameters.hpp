@@ -3,7 +3,7 @@
 /// several batches this one is.
 #pragma once
 
-#include <cstddef>
+#include <sluice/backend/config.hpp>
 
 namespace sluice {
 
