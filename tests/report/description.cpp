@@ -159,6 +159,24 @@ TEST_CASE("a description knows windows, what is changed in place, and the bound"
     CHECK(contains(to_dot(description), "filter\\nhost 0, stream 1\\nin place\"];"));
 }
 
+TEST_CASE("a description knows rates") {
+    Stage load{"load", [](HostStreamRef, const int&, Images&) {}};
+    Stage add{"add", [](HostStreamRef, const Images&, Loss&, Turn) {}, StageOptions<Host>{.every = 4}};
+    Stage write{"write", [](HostStreamRef, const Loss&) {}};
+    const Pipeline pipeline{Stages{load, add, write},
+                            Slots{[](int) { return Images{}; }, [](int) { return Loss{}; }}};
+    const PipelineDescription description = describe(pipeline);
+    const auto rates = [&](std::size_t stage) {
+        return std::vector<std::size_t>{description.stages[stage].batches_a_run,
+                                        description.stages[stage].every};
+    };
+    CHECK(rates(0) == std::vector<std::size_t>{1, 1});
+    CHECK(rates(1) == std::vector<std::size_t>{1, 4});
+    CHECK(rates(2) == std::vector<std::size_t>{4, 1});
+    CHECK(contains(to_dot(description), "stream 1, 4 runs an output\\n2 slots"));
+    CHECK(contains(to_dot(description), "stream 2, once for 4 batches\"];"));
+}
+
 TEST_CASE("a pipeline whose type says only what it takes is described as the same pipeline is") {
     Stage encode{"encode", [](HostStreamRef, const int&, Images&) {}};
     Stage train{"train", [](HostStreamRef, const Images&) {}};
@@ -182,13 +200,13 @@ TEST_CASE("a description as JSON and as a picture") {
             R"({"name":"en\"code\\\u000a","unit":")" +
             backend +
             R"( 0","is_cpu":false,"lanes":1,"streams":[0],"external_stream":false,"priority":0,"multiprocessors":0,"graphed":true,)"
-            R"("reads_batch":true,"reads":[],"window":1,"in_place":false,"waits":[{"stage":1,"former":true,"ahead":0}],"has_output":true,"slot_bytes":)" +
+            R"("reads_batch":true,"reads":[],"window":1,"batches_a_run":1,"every":1,"in_place":false,"waits":[{"stage":1,"former":true,"ahead":0}],"has_output":true,"slot_bytes":)" +
             std::to_string(sizeof(Images)) +
             R"(,"device_bytes":2048,"pinned_bytes":0},)"
             R"({"name":"train","unit":")" +
             backend +
             R"( 0","is_cpu":false,"lanes":1,"streams":[1],"external_stream":false,"priority":0,"multiprocessors":0,"graphed":true,)"
-            R"("reads_batch":false,"reads":[0],"window":1,"in_place":false,"waits":[{"stage":0,"former":false,"ahead":0}],"has_output":false,)"
+            R"("reads_batch":false,"reads":[0],"window":1,"batches_a_run":1,"every":1,"in_place":false,"waits":[{"stage":0,"former":false,"ahead":0}],"has_output":false,)"
             R"("slot_bytes":0,"device_bytes":0,"pinned_bytes":0}]})");
     CHECK(to_dot(description) == "digraph pipeline {\n"
                                  "  rankdir=LR;\n"

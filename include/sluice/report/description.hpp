@@ -36,6 +36,8 @@ struct StageDescription {
     bool reads_batch = false;         ///< Whether it takes the batch.
     std::vector<std::size_t> reads{}; ///< The stages whose outputs it takes.
     std::size_t window = 1;           ///< The most batches of which it takes what was made.
+    std::size_t batches_a_run = 1;    ///< It runs once for so many batches.
+    std::size_t every = 1;            ///< Its output is made of so many runs.
     bool in_place = false; ///< Whether its output is what it takes, changed: it has no slots of its own.
     /// But for those that other waits imply. Under `overlapped` they are events and semaphores, under `graphed` edges of
     /// graphs as well, and under `serial` the order of one stream.

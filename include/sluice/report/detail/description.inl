@@ -69,6 +69,8 @@ PipelineDescription of(const PipelineCore<B>& core) {
         for (const PlanWait& wait : plan.waits_of(i))
             one.waits.push_back({wait.stage, wait.former, wait.ahead});
         one.window = stage.window;
+        one.batches_a_run = place.batches_a_run;
+        one.every = place.every;
         one.in_place = stage.hands_on;
         one.has_output = stage.maker >= 0;
         one.slot_bytes = place.slot_size;
@@ -100,7 +102,10 @@ inline void add_stage(JsonWriter& json, const StageDescription& stage) {
                   {"graphed", stage.graphed},
                   {"reads_batch", stage.reads_batch}});
     add_numbers(json, "reads", stage.reads);
-    json.members({{"window", stage.window}, {"in_place", stage.in_place}});
+    json.members({{"window", stage.window},
+                  {"batches_a_run", stage.batches_a_run},
+                  {"every", stage.every},
+                  {"in_place", stage.in_place}});
     json.open('[', "waits");
     for (const StageWait& wait : stage.waits)
         json.object({{"stage", wait.stage}, {"former", wait.former}, {"ahead", wait.ahead}});
@@ -144,6 +149,10 @@ inline std::string place_text(const StageDescription& stage) {
     text += stage.streams.size() == 1 ? ", stream" : ", streams";
     for (const std::size_t stream : stage.streams)
         text += " " + std::to_string(stream);
+    if (stage.batches_a_run > 1)
+        text += ", once for " + std::to_string(stage.batches_a_run) + " batches";
+    if (stage.every > 1)
+        text += ", " + std::to_string(stage.every) + " runs an output";
     if (stage.multiprocessors > 0)
         text += ", " + std::to_string(stage.multiprocessors) + " multiprocessors";
     return text + (stage.external_stream ? ", the caller's" : "");

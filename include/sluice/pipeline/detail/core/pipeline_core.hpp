@@ -97,6 +97,8 @@ public:
         bool external_stream = false;
         bool graphed = true;
         int multiprocessors = 0;
+        std::size_t batches_a_run = 1;
+        std::size_t every = 1;
         std::size_t slot_size = 0; ///< In host memory.
         MemoryBytes slot_bytes;    ///< What all its slots have elsewhere.
         List<Ref> streams;         ///< A lane each; none of a stage that runs on threads.

@@ -106,6 +106,8 @@ typename PipelineCore<B>::StagePlace PipelineCore<B>::place_of(std::size_t index
     place.priority = stage.aside ? 0 : options_like(core_.streams.of(index, 0)).priority;
     place.external_stream = core_.streams.is_external(index);
     place.graphed = stage.capturable && core_.wants_graphs(index);
+    place.batches_a_run = core_.rates.batches_a_run(index);
+    place.every = core_.rates.every(index);
     const StageShare& share = core_.streams.shares().of(index);
     place.multiprocessors = share.asked > 0 ? share.multiprocessors : 0;
     if (stage.maker >= 0 && !stage.hands_on) {

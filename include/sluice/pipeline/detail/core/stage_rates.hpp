@@ -78,6 +78,8 @@ public:
     }
     /// Batches for each of which a stage runs once.
     std::size_t batches_a_run(std::size_t stage) const noexcept { return any() ? a_run_[stage] : 1; }
+    /// Runs for each of which its slot changes once.
+    std::size_t every(std::size_t stage) const noexcept { return any() ? every_[stage] : 1; }
     /// The number of the run that is for a batch.
     std::size_t run_of(std::size_t stage, std::size_t batch) const noexcept {
         if (!any()) [[likely]]
