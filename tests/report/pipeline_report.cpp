@@ -117,7 +117,7 @@ TEST_CASE("of a source's batches those are drawn that the pipeline was given, fr
         const double begin = 100 * static_cast<double>(batch);
         times.stages.push_back({0, batch, begin, begin + 90});
     }
-    for (const std::size_t batch : {5u, 17u, 18u, 21u, 22u}) {
+    for (const std::size_t batch : {16u, 17u, 18u, 19u, 20u, 21u, 22u}) {
         const double begin = 1000 + 10 * static_cast<double>(batch);
         times.fills.push_back({batch, 0, begin, begin + 1, begin + 2, 0, 0});
         if (batch == 22) // it waits in its slot
@@ -134,19 +134,24 @@ TEST_CASE("of a source's batches those are drawn that the pipeline was given, fr
         }
         return batches;
     };
-    CHECK(batches_in("source 0", SpanKind::source) == Batches{8, 11});
-    CHECK(batches_in("source 0", SpanKind::wait) == Batches{8, 11});
-    CHECK(batches_in("submit", SpanKind::wait) == Batches{8, 11}); // for the source
+    CHECK(batches_in("source 0", SpanKind::source) == Batches{8, 9, 10, 11});
+    CHECK(batches_in("source 0", SpanKind::wait) == Batches{8, 9, 10, 11});
+    CHECK(batches_in("submit", SpanKind::wait) == Batches{8, 9, 10, 11}); // for the source
     CHECK(batches_in("submit", SpanKind::source).empty());
     // Without threads the caller fills, and waits for nobody.
     times.workers = 0;
-    CHECK(batches_in("submit", SpanKind::source) == Batches{8, 11});
+    CHECK(batches_in("submit", SpanKind::source) == Batches{8, 9, 10, 11});
     CHECK(batches_in("submit", SpanKind::wait).empty());
     // Where the number of batches is not known, the last call says it; where that is not either, both count alike.
     times.submitted = 0;
-    CHECK(batches_in("submit", SpanKind::source) == Batches{17, 18, 21});
+    CHECK(batches_in("submit", SpanKind::source) == Batches{16, 17, 18, 19, 20, 21});
     times.submits.push_back({1, 11, 2000, 2001});
-    CHECK(batches_in("submit", SpanKind::source) == Batches{11, 8, 11}); // the call itself first
+    CHECK(batches_in("submit", SpanKind::source) == Batches{11, 8, 9, 10, 11}); // the call itself first
+    // Of those that the source has left out, or dropped, the pipeline knows nothing.
+    std::erase_if(times.fills, [](const FillTime& fill) { return fill.batch == 20; });
+    times.fills[2].given = 0; // of 18
+    CHECK(batches_in("submit", SpanKind::source) == Batches{11, 8, 9, 10, 11});
+    CHECK(times.fills.size() == 6);
 }
 
 TEST_CASE("of a source's fills those are kept whose batches' submits are noted, or all where none is") {

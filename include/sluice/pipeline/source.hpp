@@ -321,6 +321,8 @@ public:
     std::size_t dropped() const noexcept { return ledger_->dropped.load(); }
     /// The slots that it has.
     std::size_t slots() const noexcept { return ledger_->slots.size(); }
+    /// Whether batches are dropped when it is ahead.
+    bool drops() const noexcept { return ledger_->drops; }
     /// The threads that fill them; 0: the caller's.
     int workers() const noexcept { return options_.workers; }
 

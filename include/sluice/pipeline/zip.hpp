@@ -26,6 +26,12 @@ struct Zipped {
     operator const Second&() const noexcept requires(!std::is_same_v<First, Second>) { return second; }
 };
 
+/// When it came into being: when the first one did, see `PipelineOptions::timed_batches`.
+template <class First, class Second>
+auto batch_time(const Zipped<First, Second>& batch) -> decltype(batch_time(batch.first)) {
+    return batch_time(batch.first);
+}
+
 /// The newest batch of a source at each step, for `zip`. Made by `latest`.
 template <class From>
 class Latest {

@@ -23,6 +23,10 @@ struct PipelineTimes {
     std::vector<StageTime> submits;           ///< As `Pipeline::submit_times`.
     std::vector<FillTime> fills;              ///< As `Source::fill_times`; empty without a source.
     int workers = 0;                          ///< The source's.
+    bool drops = false;      ///< Whether the source drops batches: what it waits for sets its pace.
+    double pace = 0;         ///< From batch to batch of a source that drops; 0: unknown.
+    std::size_t sent = 0;    ///< Of so many batches that it has filled last
+    std::size_t dropped = 0; ///< so many were dropped.
     /// What the race checker has found between two stages of these names; rows are the stages' numbers. Empty where the
     /// pipeline's backend is not checked.
     std::vector<MissingEdge> missing_edges;
@@ -48,10 +52,13 @@ struct Bound {
     BoundPart part = BoundPart::unknown; ///< What kind of part.
     std::size_t stage = 0;               ///< Which one, for `BoundPart::stage`.
 
-    double period = 0;   ///< From batch to batch.
-    double fill = 0;     ///< Of one worker, for one batch; 0 without a source.
-    double waited = 0;   ///< That the caller waited for the source.
-    double submit = 0;   ///< In `submit`, without the waits for results there.
+    double period = 0; ///< From batch to batch.
+    double fill = 0;   ///< Of one worker, for one batch; 0 without a source.
+    double waited = 0; ///< That the caller waited for the source.
+    double submit = 0; ///< In `submit`, without the waits there.
+    double held = 0;   ///< In `submit`, that the caller waited for room or for results.
+    double asleep =
+        0; ///< That the caller waited outside of `submit` for anything else; 0 also where nobody knows.
     double reading = 0;  ///< That the caller waited, outside of `submit`, for batches of its own to be read.
     double longest = 0;  ///< Of the stage that takes longest.
     double together = 0; ///< Of all stages, one after another.

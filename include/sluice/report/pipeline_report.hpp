@@ -33,6 +33,8 @@ std::size_t stages_of(const AnyPipeline<Batch, B>& pipeline) noexcept {
 }
 
 namespace pipeline_report {
+/// How fast a source that drops sends, and how many it has dropped.
+void note_pace(PipelineTimes& times);
 /// Keeps the fills of batches that the pipeline has noted, too, if there are any.
 void keep_noted_fills(PipelineTimes& times);
 /// What stages could have of a device.
@@ -87,6 +89,11 @@ PipelineTimes times_of(Pipe& pipeline, const Source& source) {
     PipelineTimes times = times_of(pipeline);
     times.fills = source.fill_times();
     times.workers = source.workers();
+    if constexpr (requires { source.drops(); }) {
+        times.drops = source.drops();
+        if (times.drops)
+            detail::pipeline_report::note_pace(times);
+    }
     detail::pipeline_report::keep_noted_fills(times);
     return times;
 }

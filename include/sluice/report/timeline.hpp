@@ -125,6 +125,11 @@ public:
         missing_edges_.push_back(std::move(edge));
     }
 
+    /// How long batches took each, from when they were submitted, or came into being, to the end of their last work; in microseconds.
+    void set_latencies(std::vector<double> microseconds) { latencies_ = std::move(microseconds); }
+    /// None where nobody has said so.
+    const std::vector<double>& latencies() const noexcept { return latencies_; }
+
     /// Says where the timeline's zero is on `std::chrono::steady_clock`, in microseconds since that clock's epoch. What was
     /// noted by this clock elsewhere, such as kernels, can then be put beside.
     void set_clock_zero(double microseconds) noexcept { clock_zero_ = microseconds; }
@@ -172,6 +177,7 @@ private:
     std::vector<MissingEdge> missing_edges_;
     std::vector<TimelineCounter> counters_;
     std::vector<TimelineValue> values_;
+    std::vector<double> latencies_;
 };
 
 } // namespace sluice

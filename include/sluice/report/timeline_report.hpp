@@ -62,6 +62,15 @@ struct DeviceShares {
     double neither = 1;      ///< Nothing computed, and nothing was copied.
 };
 
+/// How long batches took, see `Timeline::set_latencies`. Times are in microseconds.
+struct LatencyReport {
+    std::size_t batches = 0; ///< Of so many. Without any, the rest is 0.
+    double median = 0;  ///< The middle one; the mean of the two in the middle where their number is even.
+    double p99 = 0;     ///< The shortest one that 99 % of all, or more, do not exceed.
+    double p99_9 = 0;   ///< The same of 99.9 %.
+    double longest = 0; ///< The longest one.
+};
+
 /// A timeline in numbers, as `report_of` works them out. Times are in microseconds.
 struct TimelineReport {
     /// Stands for a row where there is none.
@@ -90,6 +99,8 @@ struct TimelineReport {
     /// The row with the highest share above 0; of equal ones the one with the lowest number.
     std::size_t pace_row = no_row;
     std::size_t next_row = no_row; ///< The same among the other rows.
+
+    LatencyReport latency; ///< How long batches took.
 
     std::vector<RowReport> rows;         ///< By number.
     std::vector<CounterReport> counters; ///< By number.

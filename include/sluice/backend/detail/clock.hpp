@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 #if __has_include(<bits/chrono.h>)
 #include <bits/chrono.h>
 #else
@@ -17,6 +18,16 @@ inline std::int64_t steady_nanoseconds() noexcept {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(
                std::chrono::steady_clock::now().time_since_epoch())
         .count();
+}
+
+/// Nanoseconds of CPU time that the calling thread has used so far; 0 where nobody knows.
+inline std::int64_t thread_nanoseconds() noexcept {
+#if defined(CLOCK_THREAD_CPUTIME_ID)
+    std::timespec time{};
+    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) == 0)
+        return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+#endif
+    return 0;
 }
 
 } // namespace sluice::detail

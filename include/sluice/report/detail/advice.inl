@@ -27,7 +27,7 @@ inline double predicted(const AdviceTrial& trial, const Bound& overlapped, const
     double longest = stages > launches ? stages : launches;
     longest = longest > fill ? longest : fill;
     // What the caller does by itself comes on top of what it enqueues.
-    const double outside = overlapped.period - overlapped.submit - overlapped.waited;
+    const double outside = overlapped.period - overlapped.submit - overlapped.held - overlapped.waited;
     const double caller = (outside > 0 ? outside : 0) + launches + (trial.workers == 0 ? overlapped.fill : 0);
     const bool loop =
         overlapped.part == BoundPart::loop || overlapped.part == BoundPart::submit || trial.workers == 0;

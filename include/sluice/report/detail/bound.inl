@@ -115,6 +115,25 @@ inline double median_trail(const PipelineTimes& times) {
     return median_of(std::move(trails));
 }
 
+/// How long the calling thread used no CPU in a batch's time, without what is known of that.
+inline double asleep(const std::vector<StageTime>& submits, const Bound& bound) {
+    double used = 0, elapsed = 0;
+    std::size_t periods = 0;
+    for (std::size_t i = 1; i < submits.size(); ++i) {
+        const StageTime& former = submits[i - 1];
+        if (submits[i].batch != former.batch + 1 || former.used <= 0 || submits[i].used < former.used)
+            continue;
+        used += submits[i].used - former.used;
+        elapsed += submits[i].end - former.end;
+        ++periods;
+    }
+    if (periods == 0)
+        return 0;
+    const double idle =
+        (elapsed - used) / static_cast<double>(periods) - bound.held - bound.waited - bound.reading;
+    return idle > 0 ? idle : 0;
+}
+
 inline Means means_of(const PipelineTimes& times) {
     Means means;
     Bound& bound = means.bound;
@@ -136,9 +155,10 @@ inline Means means_of(const PipelineTimes& times) {
     }
     bound.submit = mean_length(submits);
     for (const StageTime& submit : submits) {
-        bound.submit -= submit.waited / static_cast<double>(submits.size());
+        bound.held += submit.waited / static_cast<double>(submits.size());
         bound.reading += submit.reading / static_cast<double>(submits.size());
     }
+    bound.submit -= bound.held;
     std::size_t given = 0;
     for (const FillTime& fill : times.fills) {
         bound.fill += (fill.end - fill.begin) / static_cast<double>(times.fills.size());
@@ -148,6 +168,7 @@ inline Means means_of(const PipelineTimes& times) {
         }
     }
     bound.waited = given > 0 ? bound.waited / static_cast<double>(given) : 0;
+    bound.asleep = asleep(submits, bound);
     if (times.workers > 0 && bound.period > 0)
         means.filling = bound.fill / (times.workers * bound.period);
     // A graph of several steps begins when the last of them has been submitted: it says so by being always at work.
@@ -186,6 +207,23 @@ inline void say_source(const PipelineTimes& times, Bound& bound) {
                           " expect " + rate_text(bound.expected);
     }
     bound.sentence += '.';
+}
+
+/// The same where something else sets the source's pace: more workers would not help.
+inline void say_paced_source(const PipelineTimes& times, Bound& bound) {
+    bound.sentence = "the source sets the pace: it sends " +
+                     rate_text(times.pace > 0 ? times.pace : bound.period) + ", and the stages need " +
+                     time_text(needed(times, bound)) + " of " + time_text(bound.period) + " a batch.";
+}
+
+inline void say_loop(double outside, Bound& bound) {
+    if (bound.asleep >= 0.75 * outside) {
+        bound.sentence = "what the loop waits for sets the pace: it sleeps " + time_text(bound.asleep) +
+                         " of " + time_text(bound.period) + " a batch.";
+        return;
+    }
+    bound.sentence = "the loop that submits bounds this: it spends " + time_text(outside) + " of " +
+                     time_text(bound.period) + " a batch outside of submit.";
 }
 
 inline void say_submit(const PipelineTimes& times, Bound& bound) {
@@ -277,7 +315,7 @@ inline Bound bound_of(const PipelineTimes& times) {
         return bound;
     }
     const bool behind = means.behind;
-    const double outside = bound.period - bound.submit - bound.waited;
+    const double outside = bound.period - bound.submit - bound.held - bound.waited;
     // Graphs of whole steps stand for their stages where these are not known.
     const bool inside = parts::within_graphs(times);
     std::size_t busiest = 0;
@@ -291,12 +329,11 @@ inline Bound bound_of(const PipelineTimes& times) {
     // Workers that are done at the same time hand over several batches at once, of which the last ones are behind.
     if (!times.fills.empty() && fills && bound.waited >= (behind ? 0.5 : 0.1) * bound.period) {
         bound.part = BoundPart::source;
-        parts::say_source(times, bound);
+        times.drops ? parts::say_paced_source(times, bound) : parts::say_source(times, bound);
     } else if (outside >= 0.6 * bound.period && !behind && means.stages[busiest].share < 0.9) {
         bound.part = BoundPart::loop;
-        bound.sentence = "the loop that submits bounds this: it spends " + parts::time_text(outside) +
-                         " of " + parts::time_text(bound.period) + " a batch outside of submit." +
-                         parts::reading_text(bound);
+        parts::say_loop(outside, bound);
+        bound.sentence += parts::reading_text(bound);
     } else if (bound.submit >= 0.6 * bound.period && !behind && !means.trails &&
                bound.submit >= means.stages[busiest].share * bound.period) {
         bound.part = BoundPart::submit;
@@ -313,6 +350,10 @@ inline Bound bound_of(const PipelineTimes& times) {
         parts::say_waiting(times, means, bound);
         bound.sentence += parts::reading_text(bound);
     }
+    if (times.dropped > 0 && times.pace > 0)
+        bound.sentence += " The source sends " + parts::rate_text(times.pace) + "; " +
+                          std::to_string(times.dropped) + " of " + std::to_string(times.sent) +
+                          " were dropped.";
     return bound;
 }
 

@@ -37,6 +37,46 @@ inline std::vector<std::size_t> batches_of_fills(const PipelineTimes& times) {
     return batches;
 }
 
+inline void note_pace(PipelineTimes& times) {
+    std::size_t waiting = 0; // behind the last one that was given
+    for (const FillTime& fill : times.fills) {
+        ++times.sent;
+        ++waiting;
+        if (fill.given > 0) {
+            times.dropped += waiting - 1;
+            waiting = 0;
+        }
+    }
+    times.sent -= waiting;
+    if (times.fills.size() > 1 && times.fills.back().batch > times.fills.front().batch)
+        times.pace = (times.fills.back().end - times.fills.front().end) /
+                     static_cast<double>(times.fills.back().batch - times.fills.front().batch);
+}
+
+/// How long each batch took of which it is known when it was submitted and when each stage was done with it.
+inline std::vector<double> latencies_of(const PipelineTimes& times) {
+    std::vector<StageTime> works;
+    for (const StageTime& time : times.stages) {
+        if (time.stage < times.stage_names.size())
+            works.push_back(time);
+    }
+    std::sort(works.begin(), works.end(),
+              [](const StageTime& a, const StageTime& b) { return a.batch < b.batch; });
+    std::vector<double> latencies;
+    std::size_t at = 0;
+    for (const StageTime& submit : times.submits) {
+        while (at < works.size() && works[at].batch < submit.batch)
+            ++at;
+        const std::size_t first = at;
+        double end = 0;
+        for (; at < works.size() && works[at].batch == submit.batch; ++at)
+            end = works[at].end > end ? works[at].end : end;
+        if (at - first == times.stage_names.size())
+            latencies.push_back(end - (submit.made > 0 ? submit.made : submit.begin));
+    }
+    return latencies;
+}
+
 inline void keep_noted_fills(PipelineTimes& times) {
     if (times.submits.empty())
         return;
@@ -116,6 +156,7 @@ inline Timeline timeline_of(const PipelineTimes& times, std::string title) {
     for (const MissingEdge& edge : times.missing_edges)
         timeline.add_missing_edge(edge);
     timeline.set_sentence(bound_of(times).sentence + (times.shares.empty() ? "" : ' ' + times.shares));
+    timeline.set_latencies(detail::pipeline_report::latencies_of(times));
     return timeline;
 }
 

@@ -19,6 +19,15 @@ inline void add_device(JsonWriter& json, const DeviceShares& device) {
                 "device");
 }
 
+inline void add_latency(JsonWriter& json, const LatencyReport& latency) {
+    json.object({{"batches", latency.batches},
+                 {"median_us", latency.median},
+                 {"p99_us", latency.p99},
+                 {"p99_9_us", latency.p99_9},
+                 {"longest_us", latency.longest}},
+                "latency");
+}
+
 inline void add_row(JsonWriter& json, const RowReport& row) {
     json.object({{"name", row.name},
                  {"unit", row.unit},
@@ -62,6 +71,7 @@ inline std::string to_json(const TimelineReport& report) {
                   {"batches_per_second", report.batches_per_second},
                   {"busy_share", report.busy_share}});
     parts::add_device(json, report.device);
+    parts::add_latency(json, report.latency);
     json.members({{"overlap", report.overlap},
                   {"serial_sum", report.serial_sum},
                   {"pace_row", parts::row_number(report.pace_row)},

@@ -182,6 +182,40 @@ inline void sweep_times(std::vector<Mark>& marks, TimelineReport& report) {
     device.neither = without_negative(1 - (device.compute_only + device.copy_only + device.both));
 }
 
+/// Medians and the like of `count` durations, one at least, which it leaves in another order.
+class Ranks {
+public:
+    Ranks(double* durations, std::size_t count) : durations_(durations), count_(count) {}
+    /// The shortest one that all but one in `one_in`, or more, do not exceed.
+    double all_but(std::size_t one_in) { return at(count_ - count_ / one_in - 1); }
+    double median() {
+        const double upper = at(count_ / 2);
+        return count_ % 2 == 0 ? upper / 2 + at(count_ / 2 - 1) / 2 : upper;
+    }
+
+private:
+    double at(std::size_t rank) { // from 0
+        std::nth_element(durations_, durations_ + rank, durations_ + count_);
+        return durations_[rank];
+    }
+    double* durations_;
+    std::size_t count_;
+};
+
+inline LatencyReport report_of_latencies(std::vector<double> latencies) {
+    LatencyReport report;
+    report.batches = latencies.size();
+    if (latencies.empty())
+        return report;
+    Ranks ranks(latencies.data(), latencies.size());
+    report.median = ranks.median();
+    report.p99 = ranks.all_but(100);
+    report.p99_9 = ranks.all_but(1000);
+    for (const double latency : latencies)
+        report.longest = latency > report.longest ? latency : report.longest;
+    return report;
+}
+
 /// Statistics of `count` durations, one at least, which are left in another order.
 inline void look_at_durations(double* durations, std::size_t count, RowReport& row) {
     double sum = 0;
@@ -192,14 +226,9 @@ inline void look_at_durations(double* durations, std::size_t count, RowReport& r
         row.longest = durations[i] > row.longest ? durations[i] : row.longest;
     }
     row.mean = sum / static_cast<double>(count);
-    const auto ranked = [&](std::size_t rank) { // from 0
-        std::nth_element(durations, durations + rank, durations + count);
-        return durations[rank];
-    };
-    row.p99 = ranked(count - count / 100 - 1); // 99 % of `count`, rounded up, are not longer
-    row.median = ranked(count / 2);
-    if (count % 2 == 0)
-        row.median = row.median / 2 + ranked(count / 2 - 1) / 2;
+    Ranks ranks(durations, count);
+    row.p99 = ranks.all_but(100);
+    row.median = ranks.median();
 }
 
 /// Durations of all rows' work.
@@ -279,6 +308,7 @@ inline TimelineReport report_of(const Timeline& timeline) {
     parts::look_at_batches(marks, report);
     parts::sweep_times(marks, report);
     parts::look_at_durations(marks, report);
+    report.latency = parts::report_of_latencies(timeline.latencies());
     report.pace_row = parts::busiest_row(report, TimelineReport::no_row);
     report.next_row = parts::busiest_row(report, report.pace_row);
     const std::vector<std::vector<detail::counters::Step>> steps = detail::counters::steps_of(timeline);

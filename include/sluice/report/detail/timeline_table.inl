@@ -77,6 +77,13 @@ inline std::string head_of(const TimelineReport& report) {
         head += "rows: " + percent(report.overlap) + " % two or more computing, busy times sum to " +
                 four_digits(report.serial_sum) + " x the wall time\n";
     }
+    if (const LatencyReport& latency = report.latency; latency.batches > 0) {
+        const TimeUnit of = unit_for(latency.median);
+        const auto time = [&](double value) { return four_digits(value / of.microseconds); };
+        head += std::string("latency in ") + of.name + ": median " + time(latency.median) + ", p99 " +
+                time(latency.p99) + ", p99.9 " + time(latency.p99_9) + ", max " + time(latency.longest) +
+                ", of " + count(latency.batches) + (latency.batches == 1 ? " batch\n" : " batches\n");
+    }
     return head;
 }
 

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 
+#include <sluice/backend/detail/clock.hpp>
 #include <sluice/pipeline/detail/boundary/batch_key.hpp>
 #include <sluice/pipeline/detail/checked/visit_memory.hpp>
 
@@ -20,6 +22,8 @@ struct BatchOps {
     std::size_t copied_bytes;
     std::size_t alignment;
     ShowMemory show_memory;
+    /// When the batch came into being, in nanoseconds of the steady clock. Null where it does not say.
+    std::int64_t (*made_at)(const void* batch);
 
     template <class Batch, Backend B>
     static constexpr BatchOps of() noexcept {
@@ -27,10 +31,23 @@ struct BatchOps {
                 .raw_bytes = told_by_bytes<Batch>() ? sizeof(Batch) : 0,
                 .copied_bytes = std::is_trivially_copyable_v<Batch> ? sizeof(Batch) : 0,
                 .alignment = alignof(Batch),
-                .show_memory = show_memory_of<Batch, B>()};
+                .show_memory = show_memory_of<Batch, B>(),
+                .made_at = made_at_of<Batch>()};
     }
 
 private:
+    template <class Batch>
+    static constexpr auto made_at_of() noexcept -> std::int64_t (*)(const void*) {
+        if constexpr (requires(const Batch& batch) { batch_time(batch); }) {
+            return [](const void* batch) {
+                const std::chrono::steady_clock::time_point time =
+                    batch_time(*static_cast<const Batch*>(batch));
+                return std::int64_t{std::chrono::nanoseconds(time.time_since_epoch()).count()};
+            };
+        } else {
+            return nullptr;
+        }
+    }
     template <class Batch>
     static bool key_of(KeyBytes& key, const void* batch) {
         append_scalar(key, static_cast<const void*>(&type_tag<Batch>));

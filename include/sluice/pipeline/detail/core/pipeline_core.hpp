@@ -144,7 +144,7 @@ private:
     bool may_graph_whole_steps(bool each_stage) const;
     void use_graphs(bool each_stage, const GraphOptions& options);
     std::vector<ScheduleTrial> trials() const;
-    void look_at_submit(const SubmitBegin& begin);
+    void look_at_submit(const SubmitBegin& begin, const GivenBatch<B>& batch);
     void end_trial();
     void use(const ScheduleTrial& trial);
     // In pipeline_faults.inl:

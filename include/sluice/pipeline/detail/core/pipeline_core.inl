@@ -213,7 +213,7 @@ SLUICE_ALWAYS_INLINE inline void PipelineCore<B>::enqueue(const GivenBatch<B>& b
     if (++submitted_ >= mark_at_) [[unlikely]]
         mark_end();
     if (watched_) [[unlikely]]
-        look_at_submit(begin);
+        look_at_submit(begin, batch);
 }
 
 // Waits until no more batches are under way than may be.

@@ -67,10 +67,10 @@ std::vector<ScheduleTrial> PipelineCore<B>::trials() const {
 
 // The batch before `submitted_` has been submitted; the call began then.
 template <Backend B>
-void PipelineCore<B>::look_at_submit(const SubmitBegin& begin) {
+void PipelineCore<B>::look_at_submit(const SubmitBegin& begin, const GivenBatch<B>& batch) {
     if (core_.times) {
-        core_.times->note_thread(core_.times->submits(), submitted_ - 1, begin.time, waited() - begin.waited,
-                                 std::exchange(reading_, 0));
+        core_.times->note_submit(submitted_ - 1, begin.time, waited() - begin.waited,
+                                 std::exchange(reading_, 0), batch);
         core_.times->comes(submitted_);
     }
     if (tuning_ && parts_->tuner->count(begin.time))

@@ -136,17 +136,28 @@ public:
 
     /// Between these two, the calling thread works on the batch.
     static std::int64_t now() noexcept { return steady_nanoseconds(); }
-    void note_thread(std::size_t stage, std::size_t batch, std::int64_t begun, std::int64_t waited = 0,
-                     std::int64_t reading = 0) noexcept {
+    void note_thread(std::size_t stage, std::size_t batch, std::int64_t begun) noexcept {
         if (!windows_.hold(batch))
             return;
         Note& note = note_of(stage, batch);
         note.begun = begun;
-        note.waited = waited;
-        note.reading = reading;
         note.ended = now();
         note.batch = batch;
         note.kind = Kind::on_thread;
+    }
+
+    /// The same of the call of `submit` for it, which tells more. Throws what `batch_time` does.
+    template <class Given>
+    void note_submit(std::size_t number, std::int64_t begun, std::int64_t waited, std::int64_t reading,
+                     const Given& batch) {
+        if (!windows_.hold(number))
+            return;
+        note_thread(submits(), number, begun);
+        Note& note = note_of(submits(), number);
+        note.waited = waited;
+        note.reading = reading;
+        note.made = batch.ops->made_at != nullptr ? batch.ops->made_at(batch.value) : 0;
+        note.used = thread_nanoseconds();
     }
 
     void clear() noexcept {
@@ -200,6 +211,8 @@ private:
         std::int64_t ended = 0;
         std::int64_t waited = 0;
         std::int64_t reading = 0;
+        std::int64_t made = 0;
+        std::int64_t used = 0;
         std::size_t batch = 0;
         bool follows = false;
         Kind kind = Kind::none;
@@ -258,10 +271,10 @@ private:
         for (std::size_t i = 0; i < ring.notes.size(); ++i) {
             const Note& note = ring.notes[(oldest + i) % ring.notes.size()];
             if (note.kind == Kind::on_thread) {
-                times.push_back({stage, note.batch, static_cast<double>(note.begun) / 1000,
-                                 static_cast<double>(note.ended) / 1000,
-                                 static_cast<double>(note.waited) / 1000,
-                                 static_cast<double>(note.reading) / 1000});
+                const auto microseconds = [](std::int64_t time) { return static_cast<double>(time) / 1000; };
+                times.push_back({stage, note.batch, microseconds(note.begun), microseconds(note.ended),
+                                 microseconds(note.waited), microseconds(note.reading),
+                                 microseconds(note.made), microseconds(note.used)});
             } else if (note.kind == Kind::on_stream && note.end->is_done()) {
                 const Zero& zero = zero_of(zeros, *ring.stream);
                 const BasicEvent<B>& begin =
