@@ -5,6 +5,7 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #if defined(SLUICE_TEST_HAS_JSON)
 #include <nlohmann/json.hpp>
@@ -123,6 +124,10 @@ Timeline random_timeline(unsigned seed) {
         const double length = static_cast<double>(random()) / 1e15;
         timeline.add({below(3), below(5), begin, begin + length, static_cast<SpanKind>(below(4))});
     }
+    std::vector<double> latencies;
+    for (std::size_t left = below(20); left > 0; --left)
+        latencies.push_back(static_cast<double>(random()) / 1e15);
+    timeline.set_latencies(latencies);
     for (std::size_t counter = 0; counter < seed % 3; ++counter) {
         timeline.add_counter("counter " + std::to_string(counter), "B");
         for (std::size_t value = 0; value < seed % 7; ++value)
@@ -158,7 +163,7 @@ void check_row_number(const nlohmann::json& json, std::size_t row) {
 }
 
 void check_all(const nlohmann::json& json, const TimelineReport& report) {
-    CHECK(json.size() == 17);
+    CHECK(json.size() == 18);
     CHECK(json.at("begin_us") == report.begin);
     CHECK(json.at("end_us") == report.end);
     CHECK(json.at("wall_us") == report.wall);
@@ -172,6 +177,12 @@ void check_all(const nlohmann::json& json, const TimelineReport& report) {
     CHECK(json.at("device").at("copy_only") == report.device.copy_only);
     CHECK(json.at("device").at("both") == report.device.both);
     CHECK(json.at("device").at("neither") == report.device.neither);
+    CHECK(json.at("latency").size() == 5);
+    CHECK(json.at("latency").at("batches") == report.latency.batches);
+    CHECK(json.at("latency").at("median_us") == report.latency.median);
+    CHECK(json.at("latency").at("p99_us") == report.latency.p99);
+    CHECK(json.at("latency").at("p99_9_us") == report.latency.p99_9);
+    CHECK(json.at("latency").at("longest_us") == report.latency.longest);
     CHECK(json.at("overlap") == report.overlap);
     CHECK(json.at("serial_sum") == report.serial_sum);
     check_row_number(json.at("pace_row"), report.pace_row);
