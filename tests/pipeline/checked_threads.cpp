@@ -92,6 +92,60 @@ TEST_CASE_FIXTURE(NoMistakesLeft, "A worker of a source that reads what a stream
     stream.sync();
 }
 
+TEST_CASE_FIXTURE(NoMistakesLeft,
+                  "Two sources in one step: right as they are, and given back before they were read") {
+    struct Pose {
+        PinnedBuffer<float, B> values{size};
+    };
+    const auto fill_images = [](std::size_t index, Batch& out) { out.images[0] = static_cast<float>(index); };
+    const auto fill_pose = [](std::size_t index, Pose& out) { out.values[0] = static_cast<float>(index); };
+    const auto make_pose = [](int) { return Pose{}; };
+    const auto make_batch = [](int) { return Batch{}; };
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        CHECK(is_right([&] {
+            Source images{make_batch, fill_images, SourceOptions<B>{.workers = 1, .batches = 24}};
+            Source poses{make_pose, fill_pose,
+                         SourceOptions<B>{.workers = 2, .slots = 6, .when_ahead = WhenAhead::drop_oldest}};
+            auto both = zip(images, latest(poses));
+            Stage copy_in{"copy", [](Ref stream, const Zipped<Batch, Pose>& in, Features& out) {
+                              copy(stream, out.values, in.first.images);
+                              copy(stream, out.values, in.second.values);
+                          }};
+            Stage train{"train", [](Ref stream, const Features& in, const Pose&, Result& out) {
+                            copy(stream, out.values, in.values);
+                        }};
+            Pipeline pipeline{Stages{copy_in, train},
+                              Slots{[](int) { return Features{}; }, [](int) { return Result{}; }},
+                              {.schedule = schedule}};
+            std::size_t count = 0;
+            for (const Result& result : pipeline.run(both))
+                count += result.values[0] >= 0 ? 1u : 0u;
+            CHECK(count == 24);
+        }));
+    }
+    CHECK(checked::findings().empty());
+
+    BasicStream<B> stream;
+    for (const bool second : {false, true}) {
+        Source images{make_batch, fill_images, SourceOptions<B>{.workers = 0, .slots = 1}};
+        Source poses{make_pose, fill_pose, SourceOptions<B>{.workers = 0, .slots = 1}};
+        auto both = zip(images, poses);
+        Features features;
+        const checked::Finding found = mistake_of([&] {
+            {
+                const auto batch = both.next();
+                if (second)
+                    copy(stream, features.values, batch->second.values);
+                else
+                    copy(stream, features.values, batch->first.images);
+            }
+            (void)both.next();
+        });
+        CHECK(found.mistake == Mistake::host_race);
+        stream.sync();
+    }
+}
+
 TEST_CASE_FIXTURE(NoMistakesLeft, "A result that is read before it is waited for") {
     PinnedBuffer<float, B> input(size);
     std::vector<const Result*> slots;
