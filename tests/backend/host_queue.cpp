@@ -5,8 +5,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -21,6 +23,19 @@ namespace backend_host_queue {
 
 using namespace sluice;
 using namespace sluice::test;
+
+namespace {
+
+/// This process's, where the system says.
+std::size_t threads_now() {
+    std::error_code none;
+    std::size_t threads = 0;
+    for ([[maybe_unused]] const auto& thread : std::filesystem::directory_iterator("/proc/self/task", none))
+        ++threads;
+    return threads;
+}
+
+} // namespace
 
 TEST_CASE("a full queue makes whoever enqueues wait as long as tasks end, and loses nothing") {
     const HostStream stream;
@@ -124,6 +139,7 @@ TEST_CASE("a task that waits for its own stream is told so, and the stream goes 
 
 TEST_CASE("a task may be the last that holds its own stream") {
     std::atomic<int> ran{0};
+    const std::size_t threads = threads_now();
     const std::uint64_t alive = Host::counts().streams.alive;
     for (const bool with_thread : {true, false}) {
         auto stream = std::make_shared<HostStream>(with_thread ? HostStream() : HostStream::make_inline());
@@ -146,6 +162,7 @@ TEST_CASE("a task may be the last that holds its own stream") {
         CHECK(eventually([&] { return Host::counts().streams.alive == alive; }));
     }
     CHECK(eventually([&] { return ran >= 2; }));
+    CHECK(eventually([&] { return threads_now() <= threads; })); // a stream's thread goes with it
     give_it_time();
 }
 

@@ -57,6 +57,26 @@ TEST_CASE("a pipeline goes, when its caller throws before it signals what stages
     }
 }
 
+#if !defined(SLUICE_TEST_CUDA) // cudaFree waits for all streams of a device
+TEST_CASE("a pipeline that goes ends the waits of its own streams, and those of others go on") {
+    BasicSemaphore<B> outside;
+    const BasicStream<B> other;
+    outside.wait(other, 5);
+    const auto throwing = [&] {
+        BasicSemaphore<B> semaphore;
+        Batch batch(1);
+        auto pipeline = pipeline_that_waits(semaphore, Schedule::overlapped);
+        pipeline.submit(batch).stays();
+        throw std::runtime_error("the caller's");
+    };
+    CHECK_THROWS_WITH(throwing(), "the caller's");
+    CHECK(outside.value() == 0);
+    CHECK_FALSE(other.is_done());
+    outside.signal(5);
+    other.sync();
+}
+#endif
+
 TEST_CASE("the same, where the semaphore goes first, and so does the handle of a batch") {
     const auto handle_first = [] {
         Batch batch(1);

@@ -275,6 +275,8 @@ TEST_CASE("bound: sentences say what, how much, and what helps") {
           "12,500 batches/s.");
     CHECK(bound_of(model({.fill = 20, .submit = 8, .first = 400, .second = 30})).sentence ==
           "first bounds this: it takes 400 us of 400 us a batch, second 30 us.");
+    CHECK(bound_of(model({.fill = 20, .submit = 8, .first = 30, .second = 400})).sentence ==
+          "second bounds this: it takes 400 us of 400 us a batch, first 30 us.");
     CHECK(bound_of(model({.fill = 5, .submit = 80, .first = 20, .second = 20})).sentence ==
           "launches bound this: submit takes 80 us of 80 us a batch, the longest stage 40 us; "
           "Schedule::graphed spares "
