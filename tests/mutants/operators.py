@@ -6,10 +6,10 @@ TOKEN = re.compile(
     r"(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<string>R\"\((?:.*?)\)\"|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)+')|"
     r"(?P<number>(?:0[xX][\da-fA-F']+(?:\.[\da-fA-F]*)?(?:[pP][-+]?\d+)?|\d[\d']*(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+)\w*)|(?P<word>[A-Za-z_]\w*)|"
     r"(?P<sign><=>|<<=|->\*|\.\.\.|::|->|\+\+|--|&&|\|\||<=|==|!=|<<|[-+*/%&|^]=|[^\s\w])", re.S)
-# What only a GPU, a further library, or a checked program compiles.
+# What only a GPU, a further library, or a checked program compiles. What a report makes of the checker's findings is the host's.
 ELSEWHERE = re.compile(
     r"SLUICE_HAS_(?:CUDA|NCCL|CUPTI|NVTX|MPI|KERNELS|CHECKER)|__CUDA|CUDART|CUPTI_API|SLUICE_CHECKED|_WIN32|CUDA_API")
-NOT_HOST = re.compile(r"detail/cuda/|\.cuh$|/checked/|cupti|nccl|mpi|nvtx|cuda\.hpp$|stress\.hpp$")
+NOT_HOST = re.compile(r"detail/cuda/|\.cuh$|(?<!report/detail)/checked/|cupti|nccl|mpi|nvtx|cuda\.hpp$|stress\.hpp$")
 LOWEST = {"=": 1, "+=": 1, "-=": 1, "*=": 1, "/=": 1, "%=": 1, "|=": 1, "&=": 1, "^=": 1, "<<=": 1, ">>=": 1, "?": 2, ":": 2,
           "||": 3, "&&": 4, "|": 5, "^": 6, "&": 7, "==": 8, "!=": 8, "<": 9, ">": 9, "<=": 9, ">=": 9, "<=>": 10,
           "<<": 11, ">>": 11, "+": 12, "-": 12, "*": 13, "/": 13, "%": 13}
