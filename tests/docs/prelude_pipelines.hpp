@@ -54,6 +54,7 @@ extern std::vector<std::string> files;
 extern std::vector<float> history;
 void fill(int step, Batch& to);
 void scale(sluice::StreamRef, sluice::DeviceSpan<float>);
+extern sluice::DeviceBuffer<float> zeros;
 void accumulate(sluice::StreamRef, sluice::DeviceSpan<const float>, sluice::PinnedSpan<float>);
 void read_pose(std::size_t index, Pose& to);
 void read(std::ifstream& file, std::size_t index, Batch& to);

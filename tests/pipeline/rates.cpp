@@ -134,6 +134,31 @@ TEST_CASE("rates: run gives one result for several batches, and the last one of 
     });
 }
 
+TEST_CASE("rates: what the last stage makes of several batches is one result") {
+    for_each_way([](const PipelineOptions& options) {
+        const Stage add{"add",
+                        [](Ref stream, const PinnedSpan<const Word, B>& batch, Sum& out, const Turn& turn) {
+                            if (turn.first())
+                                copy(stream, out.words, batch);
+                            else
+                                ops::add_words(stream.get(), out.words.data(), batch.data(), 1);
+                        },
+                        StageOptions<B>{.every = 4}};
+        Pipeline pipeline{Stages{add}, Slots{make_sum}, options};
+        for (const std::size_t count : {18u, 8u, 3u}) {
+            CAPTURE(count);
+            const Batches batches(count);
+            std::size_t seen = 0;
+            for (const Sum& sum : pipeline.run(batches.all)) {
+                const std::size_t of = std::min<std::size_t>(4, count - seen);
+                CHECK(sum.words[0] == sum_of(seen, of));
+                seen += of;
+            }
+            CHECK(seen == count);
+        }
+    });
+}
+
 TEST_CASE("rates: a break loses nothing, and what is not whole yet goes on") {
     const Batches batches(22);
     auto pipeline = make_pipeline(4, {});

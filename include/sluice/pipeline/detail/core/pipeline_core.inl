@@ -326,12 +326,12 @@ void PipelineCore<B>::for_each_host_reader(Visit&& visit) {
 
 template <Backend B>
 std::size_t PipelineCore<B>::batches_a_result() const noexcept {
-    return core_.rates.batches_a_run(core_.stages() - 1);
+    return core_.rates.batches_an_output(core_.stages() - 1);
 }
 
 template <Backend B>
 std::size_t PipelineCore<B>::next_result(std::size_t next) const noexcept {
-    return core_.rates.next_run(core_.stages() - 1, next);
+    return core_.rates.next_output(core_.stages() - 1, next);
 }
 
 template <Backend B>

@@ -67,13 +67,16 @@ public:
             content = 0;
         begin_.batch = 0;
     }
-    /// The first run of a stage from batch `batch` on.
-    std::size_t next_run(std::size_t stage, std::size_t batch) const noexcept {
+    /// Batches that one output of a stage is made of.
+    std::size_t batches_an_output(std::size_t stage) const noexcept {
+        return any() ? a_run_[stage] * every_[stage] : 1;
+    }
+    /// The batch from `batch` on with which an output of a stage is whole, or as whole as it gets.
+    std::size_t next_output(std::size_t stage, std::size_t batch) const noexcept {
         if (!any())
             return batch;
-        const Begin& begin = begin_of(batch);
-        const std::size_t runs = a_run_[stage];
-        const std::size_t next = begin.batch + (batch - begin.batch + runs) / runs * runs - 1;
+        const std::size_t begin = begin_of(batch).batch, batches = batches_an_output(stage);
+        const std::size_t next = begin + (batch - begin + batches) / batches * batches - 1;
         return batch < begin_.batch ? smaller(next, begin_.batch - 1) : next;
     }
     /// Batches for each of which a stage runs once.
