@@ -137,6 +137,51 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("whatever waits for a stream in its destructor goes, when the stream waits for a signal that never "
+          "comes") {
+    // Each is declared behind the stream, and goes before it.
+    const auto executable = [] {
+        BasicSemaphore<B> semaphore;
+        const BasicStream<B> stream;
+        BasicGraphBuilder<B> builder;
+        builder.host([] {}); // which it owns
+        auto owner = builder.instantiate();
+        semaphore.wait(stream, 1);
+        owner.launch(stream);
+        throw std::runtime_error("the caller's");
+    };
+    CHECK_THROWS_WITH(executable(), "the caller's");
+    const auto scalar = [] {
+        BasicSemaphore<B> semaphore;
+        const BasicStream<B> stream;
+        DeviceScalar<int, B> rate{1};
+        semaphore.wait(stream, 1);
+        rate.set(stream, 2);
+        throw std::runtime_error("the caller's");
+    };
+    CHECK_THROWS_WITH(scalar(), "the caller's");
+    for (const bool replayed : {false, true}) {
+        CAPTURE(replayed);
+        const auto readback = [replayed] {
+            BasicSemaphore<B> semaphore;
+            const BasicStream<B> stream;
+            Slot value(1);
+            Readback<int, B> results(1, [](auto, auto) {});
+            GraphCapture<NoKey, B> graph;
+            for (int run = 0; replayed && run < 2; ++run)
+                graph.run(stream.ref(), [&](BasicStreamRef<B> s) { results.push(s, value); });
+            results.finish();
+            semaphore.wait(stream, 1);
+            if (replayed)
+                graph.run(stream.ref(), [&](BasicStreamRef<B> s) { results.push(s, value); });
+            else
+                results.push(stream, value);
+            throw std::runtime_error("the caller's");
+        };
+        CHECK_THROWS_WITH(readback(), "the caller's");
+    }
+}
+
 TEST_CASE("a pipeline that outlives the exception says at its next call that it has given a wait up") {
     for (const Schedule schedule : schedules) {
         Batch batch(1);

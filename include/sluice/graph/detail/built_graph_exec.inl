@@ -6,9 +6,9 @@
 #include <vector>
 
 #include <sluice/backend/detail/checked/object_checks.hpp>
+#include <sluice/backend/detail/device_event.hpp>
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/shared.hpp>
-#include <sluice/backend/event.hpp>
 #include <sluice/graph/built_graph_exec.hpp>
 
 namespace sluice {
@@ -38,17 +38,11 @@ struct BasicBuiltGraphExec<B>::Tasks {
     Tasks() : launched(EventOptions{.sleep_while_waiting = true}) {}
     Tasks(const Tasks&) = delete;
     Tasks& operator=(const Tasks&) = delete;
-    ~Tasks() {
-        try {
-            launched.sync();
-        } catch (...) {
-            // The stream has failed, and whoever waits for it gets the error.
-        }
-    }
+    ~Tasks() { launched.settle(); }
 
     detail::List<std::pair<std::size_t, detail::Shared<void>>> current; // by the nodes' indices
     std::vector<detail::Shared<void>> replaced;
-    BasicEvent<B> launched;
+    detail::DeviceEvent<B> launched;
 };
 
 template <GraphBackend B>

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include <sluice/backend/event.hpp>
+#include <sluice/backend/detail/device_event.hpp>
 #include <sluice/graph/detail/not_capturable.hpp>
 #include <sluice/graph/device_scalar.hpp>
 #include <sluice/memory/copy.hpp>
@@ -18,16 +18,10 @@ struct DeviceScalar<T, B>::Slot {
     Slot() : value(1), sent(EventOptions{.sleep_while_waiting = true}) {}
     Slot(const Slot&) = delete;
     Slot& operator=(const Slot&) = delete;
-    ~Slot() {
-        try {
-            sent.sync();
-        } catch (...) {
-            // The stream has failed, and whoever waits for it gets the error.
-        }
-    }
+    ~Slot() { sent.settle(); }
 
     PinnedBuffer<T, B> value;
-    BasicEvent<B> sent;
+    detail::DeviceEvent<B> sent;
 };
 
 template <class T, Backend B>

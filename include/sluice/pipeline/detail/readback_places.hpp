@@ -13,7 +13,7 @@
 #include <sluice/backend/detail/ring_copy.hpp>
 #include <sluice/backend/detail/shared.hpp>
 #include <sluice/memory/buffer.hpp>
-#include <sluice/pipeline/detail/device_event.hpp>
+#include <sluice/backend/detail/device_event.hpp>
 
 namespace sluice::detail {
 
@@ -115,12 +115,8 @@ public:
     ReplayedResults(const ReplayedResults&) = delete;
     ReplayedResults& operator=(const ReplayedResults&) = delete;
     ~ReplayedResults() {
-        try {
-            if (!latest().reached) // It comes after the others.
-                latest().arrived.sync();
-        } catch (...) {
-            // The copies will not come; whoever waits for their stream gets the error.
-        }
+        if (!latest().reached) // It comes after the others.
+            latest().arrived.settle();
         for (const Result& result : results)
             pool->give_back(result.row);
     }
@@ -159,6 +155,14 @@ public:
         Launch& of = launches_[launch % launches_.size()];
         if (!of.reached)
             of.arrived.sync();
+        of.reached = true;
+    }
+
+    /// The same in a destructor.
+    void settle(std::size_t launch) noexcept {
+        Launch& of = launches_[launch % launches_.size()];
+        if (!of.reached)
+            of.arrived.settle();
         of.reached = true;
     }
 

@@ -2,8 +2,10 @@
 /// An event for streams of any device.
 #pragma once
 
+#include <exception>
 #include <optional>
 
+#include <sluice/backend/detail/semaphore_waits.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
@@ -29,6 +31,18 @@ public:
     }
     void sync() const { event_.sync(); }
     bool is_done() const { return event_.is_done(); }
+    /// For destructors: waits, whatever becomes of the work. Behind an exception not for semaphores that nobody signals any more.
+    void settle() const noexcept {
+        try {
+            if constexpr (SemaphoreCalls<B>::there) {
+                if (std::uncaught_exceptions() != 0 && last_ && !event_.is_done()) [[unlikely]]
+                    SemaphoreWaits::instance().give_up_around(last_->get());
+            }
+            event_.sync();
+        } catch (...) {
+            // The stream has failed, and whoever waits for it gets the error.
+        }
+    }
 
 private:
     void follow(int device) {
