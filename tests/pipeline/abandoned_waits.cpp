@@ -166,6 +166,7 @@ TEST_CASE("whatever waits for a stream in its destructor goes, when the stream w
             BasicSemaphore<B> semaphore;
             const BasicStream<B> stream;
             Slot value(1);
+            fill_bytes(stream, value, 0);
             Readback<int, B> results(1, [](auto, auto) {});
             GraphCapture<NoKey, B> graph;
             for (int run = 0; replayed && run < 2; ++run)
