@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "pipeline/capturable.hpp"
@@ -117,6 +118,34 @@ TEST_CASE("run: a source without workers fills a batch behind the result as many
         (void)dag.expected(batches_from(0, 12), &expected);
         CHECK(results == expected);
     });
+}
+
+TEST_CASE("run: a fill that waits ends the source when it sees the stop, and no result is lost") {
+    std::stop_source stop;
+    std::atomic<bool> waits{false};
+    Dag<B, DagStage{0, true}, DagStage{1}> dag(words);
+    auto pipeline = dag.pipeline(dag_options(Schedule::overlapped, 2, 0));
+    Source source{[](int) { return PinnedBuffer<Word, B>(words); },
+                  [&, token = stop.get_token()](std::size_t index, PinnedBuffer<Word, B>& out) {
+                      for (std::size_t i = 0; i < words; ++i)
+                          out[i] = input_word(index, i);
+                      for (waits = index == 5; index == 5 && !token.stop_requested();)
+                          std::this_thread::yield();
+                      return index < 5;
+                  },
+                  SourceOptions<B>{.workers = 1, .slots = 2}};
+    std::thread other([&] {
+        while (!waits)
+            std::this_thread::yield();
+        stop.request_stop();
+    });
+    std::vector<Word> results, expected;
+    for (const auto& result : pipeline.run(source, stop.get_token()))
+        append(results, result);
+    other.join();
+    CHECK(pipeline.submitted() <= 5);
+    (void)dag.expected(batches_from(0, pipeline.submitted()), &expected);
+    CHECK(results == expected);
 }
 
 TEST_CASE("run: a stage stops it, whatever thread it is called on") {
