@@ -133,16 +133,29 @@ void check_randomly(std::uint64_t seed, int times) {
                 at_random();
             }
         } else {
-            Source source{
-                [](int) { return PinnedBuffer<Word, B>(words); },
-                [=](std::size_t index, PinnedBuffer<Word, B>& out) {
-                    for (std::size_t i = 0; i < words; ++i)
-                        out[i] = input_word(index % distinct, i);
-                },
-                SourceOptions<B>{.workers = pick(0, 1, 2), .slots = pick(1, 2, 3, 8), .batches = count}};
-            for (const auto& batch : source) {
-                pipeline.submit(batch);
-                at_random();
+            const auto make = [](int) { return PinnedBuffer<Word, B>(words); };
+            const auto fill_words = [=](std::size_t index, PinnedBuffer<Word, B>& out) {
+                for (std::size_t i = 0; i < words; ++i)
+                    out[i] = input_word(index % distinct, i);
+            };
+            const SourceOptions<B> of_source{
+                .workers = pick(0, 1, 2), .slots = pick(1, 2, 3, 8), .batches = count};
+            Source source{make, fill_words, of_source};
+            const auto submit_all = [&](auto& batches) {
+                for (const auto& batch : batches) {
+                    pipeline.submit(batch);
+                    at_random();
+                }
+            };
+            if (random.below(2) == 0) {
+                submit_all(source);
+            } else { // Of two sources, of which one batch and the other is read.
+                using Both = PinnedSpan<const Word, B>;
+                Source other{make, fill_words, of_source};
+                auto zipped = zip(source, other, [step = 0](const Both& first, const Both& second) mutable {
+                    return ++step % 2 == 0 ? first : second;
+                });
+                submit_all(zipped);
             }
         }
         pipeline.finish();
