@@ -79,8 +79,10 @@ TEST_CASE("in_flight: submit waits for room, try_submit does not, and each batch
         CHECK(pipeline.submitted() == limit);
         CHECK(pipeline.completed() == 0);
         CHECK(pipeline.dropped() == 2);
-        CHECK(returns_after_opening(counted.gate, [&] { (void)pipeline.submit(1); }));
+        CHECK(returns_after_opening(counted.gate, [&] { pipeline.wait_for_room(); }));
         CHECK(pipeline.completed() >= 1);
+        CHECK(pipeline.submitted() == limit);
+        CHECK(pipeline.try_submit(1));
         pipeline.finish();
         CHECK(pipeline.submitted() == limit + 1);
         CHECK(pipeline.completed() == limit + 1);
@@ -195,6 +197,15 @@ TEST_CASE("in_flight: whoever looks for room, or for a batch that was read, lear
             CHECK_FALSE(contains(tried, "or earlier"));
         }
         CHECK(contains(text_of([&] { (void)trying.try_submit(1); }), "has failed before"));
+        CHECK(contains(text_of([&] { trying.wait_for_room(); }), "has failed before"));
+        trying.reset();
+        calls = 2;
+        CHECK(contains(text_of([&] {
+                           (void)trying.submit(1);
+                           for (std::size_t time = 0; time < 100000000; ++time)
+                               trying.wait_for_room();
+                       }),
+                       "no more"));
         calls = 0;
         AnyPipeline<int, B> asking(Stages{fails}, Slots<>{}, options);
         const std::string asked = text_of([&] {

@@ -104,6 +104,8 @@ public:
         return run<Out>(detail::NoBatches::instance());
     }
 
+    /// As `Pipeline::wait_for_room`.
+    void wait_for_room() { core().wait_for_room(); }
     /// As `Pipeline::wait_for`.
     void wait_for(BasicStreamRef<B> stream) { core().wait_for(stream); }
     /// As `Pipeline::flush`.

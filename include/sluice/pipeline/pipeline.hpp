@@ -227,6 +227,10 @@ public:
         return run(None::instance());
     }
 
+    /// Waits until there is room for a batch, see `PipelineOptions::in_flight`: called before a batch is asked for, so that a source
+    /// of live input gives its newest then. Throws `Error` as `submit` does.
+    void wait_for_room() { core_.wait_for_room(); }
+
     /// Orders all batches submitted later after what is on `stream`, the caller's, now.
     void wait_for(BasicStreamRef<backend> stream) { core_.wait_for(stream); }
 

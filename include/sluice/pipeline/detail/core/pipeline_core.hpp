@@ -73,6 +73,8 @@ public:
 
     std::size_t submitted() const noexcept { return submitted_; }
     std::size_t completed();
+    /// Waits until a submit would not wait for room.
+    void wait_for_room();
     /// Whether a submit would wait for nothing; counts where it would.
     bool has_room();
     std::size_t dropped() const noexcept { return dropped_; }
@@ -195,5 +197,7 @@ private:
 #include <sluice/pipeline/detail/core/pipeline_core.inl>
 #include <sluice/pipeline/detail/core/pipeline_faults.inl>
 #include <sluice/pipeline/detail/core/pipeline_queries.inl>
+#include <sluice/pipeline/detail/core/pipeline_room.inl>
 #include <sluice/pipeline/detail/core/pipeline_tuning.inl>
+#include <sluice/pipeline/detail/core/pipeline_turns.inl>
 #endif

@@ -216,92 +216,6 @@ SLUICE_ALWAYS_INLINE inline void PipelineCore<B>::enqueue(const GivenBatch<B>& b
         look_at_submit(begin, batch);
 }
 
-// Waits until no more batches are under way than may be.
-template <Backend B>
-void PipelineCore<B>::await_room() {
-    const std::int64_t begun = watched_ ? StageTimes<B>::now() : 0;
-    InFlight<B>& in_flight = parts_->in_flight;
-    while (submitted_ >= in_flight.completed() + in_flight.limit()) {
-        if (in_flight.await_oldest(core_))
-            continue;
-        executor_->flush(core_); // What is held ends nowhere yet.
-        mark_end();
-    }
-    room_until_ = in_flight.completed() + in_flight.limit();
-    if (watched_) [[unlikely]]
-        room_ += StageTimes<B>::now() - begun;
-}
-
-// Sets a mark behind the batches whose work has been handed to streams whole.
-template <Backend B>
-void PipelineCore<B>::mark_end() {
-    std::size_t end = submitted_;
-    for (std::size_t stage = 0; stage < core_.stages(); ++stage)
-        end = smaller(end, executor_->next_of(stage));
-    const bool marked = parts_->in_flight.mark(core_, *executor_, end);
-    mark_at_ = marked ? parts_->in_flight.due() : submitted_ + 1;
-}
-
-template <Backend B>
-std::size_t PipelineCore<B>::completed() {
-    const Call call(*this, "completed");
-    if (failure_.empty()) {
-        or_fail([&] { parts_->in_flight.look(core_); });
-        room_until_ = parts_->in_flight.completed() + parts_->in_flight.limit();
-    }
-    return parts_->in_flight.completed();
-}
-
-template <Backend B>
-bool PipelineCore<B>::has_room() {
-    const Call call(*this, "try_submit");
-    require_sound("try_submit");
-    bool room = true;
-    or_fail([&] {
-        throw_known_fault();
-        InFlight<B>& in_flight = parts_->in_flight;
-        if (submitted_ >= room_until_) {
-            in_flight.look(core_);
-            room_until_ = in_flight.completed() + in_flight.limit();
-            room = submitted_ < room_until_;
-            if (!room && !in_flight.any()) {
-                executor_->flush(core_); // What is held would never end.
-                mark_end();
-            }
-        }
-        for_each_host_reader([&](std::size_t reader, std::size_t batch) {
-            room = room && executor_->is_through(core_, reader, batch);
-        });
-    });
-    dropped_ += room ? 0 : 1;
-    return room;
-}
-
-// Whether all stages that take the batch have read it.
-template <Backend B>
-bool PipelineCore<B>::is_read(std::size_t number) {
-    const Call call(*this, "BatchRead::is_ready");
-    if (!failure_.empty() || number < parts_->in_flight.completed())
-        return true;
-    bool read = true;
-    or_fail([&] {
-        bool held = false;
-        for (std::size_t stage = 0; stage < core_.stages(); ++stage) {
-            if (!core_.plan.stages[stage].reads_batch)
-                continue;
-            held = held || executor_->next_of(stage) <= number;
-            read = read && executor_->is_through(core_, stage, number);
-        }
-        // A caller that asks again, with nothing submitted in between, submits nothing until it is read.
-        const bool again =
-            std::exchange(polled_, number) == number && std::exchange(polled_at_, submitted_) == submitted_;
-        if (held && again)
-            executor_->flush(core_);
-        throw_known_fault();
-    });
-    return read;
-}
-
 template <Backend B>
 void PipelineCore<B>::look_at_batch(const GivenBatch<B>& batch) {
     // Callables set numbers in slots on the host when they are called, which is before CPU stages read them.
@@ -322,59 +236,6 @@ void PipelineCore<B>::for_each_host_reader(Visit&& visit) {
         if (submitted_ - begin >= before)
             visit(reader, begin + (submitted_ - begin - before) / batches * batches + batches - 1);
     }
-}
-
-template <Backend B>
-std::size_t PipelineCore<B>::batches_a_result() const noexcept {
-    return core_.rates.batches_an_output(core_.stages() - 1);
-}
-
-template <Backend B>
-std::size_t PipelineCore<B>::next_result(std::size_t next) const noexcept {
-    return core_.rates.next_output(core_.stages() - 1, next);
-}
-
-template <Backend B>
-void PipelineCore<B>::end_turns() {
-    if (!core_.rates.any())
-        return;
-    const Call call(*this, "run");
-    or_fail([&] { end_all(); });
-}
-
-// All that was submitted passes all stages, and the calling thread waits for that.
-template <Backend B>
-void PipelineCore<B>::end_all() {
-    run_turns();
-    leave();
-    sync();
-    begin_turns_anew();
-    throw_known_fault();
-}
-
-// Runs the stages that run once for several batches for those that there are, behind all that was submitted.
-template <Backend B>
-void PipelineCore<B>::run_turns() {
-    if (core_.rates.is_whole(submitted_))
-        return;
-    throw_known_fault();
-    enter();
-    executor_->flush(core_);
-    for (std::size_t stage = 0; stage < core_.stages(); ++stage) {
-        if (!core_.rates.runs(stage, submitted_ - 1))
-            executor_->run_behind_last(core_, stage, submitted_ - 1, last_);
-    }
-}
-
-// Later batches are others than those that stages have run for. Nothing is under way.
-template <Backend B>
-void PipelineCore<B>::begin_turns_anew() {
-    if (core_.rates.is_whole(submitted_))
-        return;
-    core_.rates.begin_anew(submitted_);
-    core_.slots.lay_out_rows(core_.plan, core_.rates);
-    executor_->reset(); // Graphs are of the slots that were next.
-    executor_->start_at(submitted_);
 }
 
 template <Backend B>
@@ -467,14 +328,6 @@ void PipelineCore<B>::sync() {
     if (first != nullptr)
         std::rethrow_exception(first);
     at_rest();
-}
-
-// All that was submitted has ended, or is forgotten.
-template <Backend B>
-void PipelineCore<B>::at_rest() noexcept {
-    parts_->in_flight.at_rest(submitted_);
-    room_until_ = submitted_ + parts_->in_flight.limit();
-    mark_at_ = parts_->in_flight.due();
 }
 
 template <Backend B>

@@ -1,0 +1,115 @@
+// Bodies of pipeline_core.hpp: how many batches are under way, and which have been read.
+#pragma once
+
+#include <utility>
+
+#include <sluice/pipeline/detail/core/in_flight.hpp>
+
+namespace sluice::detail {
+
+// Waits until no more batches are under way than may be.
+template <Backend B>
+void PipelineCore<B>::await_room() {
+    const std::int64_t begun = watched_ ? StageTimes<B>::now() : 0;
+    InFlight<B>& in_flight = parts_->in_flight;
+    while (submitted_ >= in_flight.completed() + in_flight.limit()) {
+        if (in_flight.await_oldest(core_))
+            continue;
+        executor_->flush(core_); // What is held ends nowhere yet.
+        mark_end();
+    }
+    room_until_ = in_flight.completed() + in_flight.limit();
+    if (watched_) [[unlikely]]
+        room_ += StageTimes<B>::now() - begun;
+}
+
+// Sets a mark behind the batches whose work has been handed to streams whole.
+template <Backend B>
+void PipelineCore<B>::mark_end() {
+    std::size_t end = submitted_;
+    for (std::size_t stage = 0; stage < core_.stages(); ++stage)
+        end = smaller(end, executor_->next_of(stage));
+    const bool marked = parts_->in_flight.mark(core_, *executor_, end);
+    mark_at_ = marked ? parts_->in_flight.due() : submitted_ + 1;
+}
+
+template <Backend B>
+std::size_t PipelineCore<B>::completed() {
+    const Call call(*this, "completed");
+    if (failure_.empty()) {
+        or_fail([&] { parts_->in_flight.look(core_); });
+        room_until_ = parts_->in_flight.completed() + parts_->in_flight.limit();
+    }
+    return parts_->in_flight.completed();
+}
+
+template <Backend B>
+void PipelineCore<B>::wait_for_room() {
+    const Call call(*this, "wait_for_room");
+    require_sound("wait_for_room");
+    or_fail([&] {
+        if (submitted_ >= room_until_)
+            await_room();
+        throw_known_fault();
+    });
+}
+
+template <Backend B>
+bool PipelineCore<B>::has_room() {
+    const Call call(*this, "try_submit");
+    require_sound("try_submit");
+    bool room = true;
+    or_fail([&] {
+        throw_known_fault();
+        InFlight<B>& in_flight = parts_->in_flight;
+        if (submitted_ >= room_until_) {
+            in_flight.look(core_);
+            room_until_ = in_flight.completed() + in_flight.limit();
+            room = submitted_ < room_until_;
+            if (!room && !in_flight.any()) {
+                executor_->flush(core_); // What is held would never end.
+                mark_end();
+            }
+        }
+        for_each_host_reader([&](std::size_t reader, std::size_t batch) {
+            room = room && executor_->is_through(core_, reader, batch);
+        });
+    });
+    dropped_ += room ? 0 : 1;
+    return room;
+}
+
+// Whether all stages that take the batch have read it.
+template <Backend B>
+bool PipelineCore<B>::is_read(std::size_t number) {
+    const Call call(*this, "BatchRead::is_ready");
+    if (!failure_.empty() || number < parts_->in_flight.completed())
+        return true;
+    bool read = true;
+    or_fail([&] {
+        bool held = false;
+        for (std::size_t stage = 0; stage < core_.stages(); ++stage) {
+            if (!core_.plan.stages[stage].reads_batch)
+                continue;
+            held = held || executor_->next_of(stage) <= number;
+            read = read && executor_->is_through(core_, stage, number);
+        }
+        // A caller that asks again, with nothing submitted in between, submits nothing until it is read.
+        const bool again =
+            std::exchange(polled_, number) == number && std::exchange(polled_at_, submitted_) == submitted_;
+        if (held && again)
+            executor_->flush(core_);
+        throw_known_fault();
+    });
+    return read;
+}
+
+// All that was submitted has ended, or is forgotten.
+template <Backend B>
+void PipelineCore<B>::at_rest() noexcept {
+    parts_->in_flight.at_rest(submitted_);
+    room_until_ = submitted_ + parts_->in_flight.limit();
+    mark_at_ = parts_->in_flight.due();
+}
+
+} // namespace sluice::detail
