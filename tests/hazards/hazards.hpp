@@ -15,6 +15,7 @@
 #include <sluice/sluice.hpp>
 
 #include "support/gate.hpp"
+#include "support/library_core.hpp"
 
 namespace sluice::test {
 

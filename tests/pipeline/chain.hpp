@@ -15,6 +15,7 @@
 
 #include "pipeline/thrown.hpp"
 #include "support/backend.hpp"
+#include "support/library_core.hpp"
 #include "support/stream_ops.hpp"
 
 namespace sluice::test {
