@@ -134,6 +134,20 @@ TEST_CASE("built graphs: a branch waits for what was added since the setter of i
     CHECK(builder.graph().edges() == 1 + 3 + 1); // from the last
 }
 
+TEST_CASE("built graphs: a builder that another one is assigned to, or made of, knows what decides") {
+    TestCondition condition;
+    Numbers x(1);
+    Builder first;
+    ops::decide_below(first, first.setter(condition), x.data(), 10);
+    Builder second;
+    second = std::move(first);
+    ops::multiply_add(second, x.data(), 1, 0);
+    Builder third(std::move(second));
+    third.if_nonzero(condition, [&](Builder& body) { ops::multiply_add(body, x.data(), 2, 1); });
+    CHECK(third.graph().nodes() == 3);
+    CHECK(third.graph().edges() == 2);
+}
+
 TEST_CASE("built graphs: if, else runs one of two") {
     TestCondition condition;
     const auto build = [&](Builder& builder, Numbers& x) {

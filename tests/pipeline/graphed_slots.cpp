@@ -1,11 +1,14 @@
 // Schedule::graphed: what tells steps apart, and slots that change on the host from some batch on.
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include <sluice/pipeline/detail/core/step_graphs.hpp>
+#include <sluice/pipeline/detail/core/step_lags.hpp>
 #include <sluice/sluice.hpp>
 
 #include "support/latch.hpp"
@@ -13,6 +16,15 @@
 namespace pipeline_graphed_slots {
 
 using namespace sluice;
+
+namespace {
+
+struct StageTable {
+    std::array<detail::StagePlan, 4> stages{};
+    bool holds[16] = {};
+};
+
+} // namespace
 
 TEST_CASE("graphed: keys of steps differ in each of their numbers, and in how many they have") {
     for (std::size_t size = 0; size <= 40; ++size) {
@@ -39,6 +51,34 @@ TEST_CASE("graphed: keys of steps differ in each of their numbers, and in how ma
             same.push_back(i);
         CHECK(key == same);
     }
+}
+
+TEST_CASE("graphed: stages are as far behind as they are deep, unless a slot that they take would not last "
+          "as long") {
+    // Four in a chain; `taken` says whose slots another stage than the next one takes.
+    const auto lags = [](std::size_t slots, const std::vector<std::pair<std::size_t, std::size_t>>& taken) {
+        StageTable table;
+        for (std::size_t i = 0; i < 4; ++i)
+            table.stages[i].depth = i;
+        for (std::size_t i = 1; i < 4; ++i)
+            table.holds[i * 4 + i - 1] = true;
+        for (const auto& [stage, of] : taken)
+            table.holds[stage * 4 + of] = true;
+        detail::PlanData plan;
+        plan.stages = table.stages;
+        plan.reads = plan.holds = table.holds;
+        std::vector<std::size_t> all;
+        for (const std::size_t lag : detail::step_lags(plan, slots))
+            all.push_back(lag);
+        return all;
+    };
+    using Lags = std::vector<std::size_t>;
+    CHECK(lags(1, {}) == Lags{0, 0, 0, 0});
+    CHECK(lags(2, {}) == Lags{0, 1, 2, 3});
+    CHECK(lags(2, {{2, 0}}) == Lags{0, 1, 2, 3});
+    CHECK(lags(2, {{3, 1}}) == Lags{0, 1, 2, 3});
+    CHECK(lags(2, {{3, 0}}) == Lags{0, 1, 2, 2});
+    CHECK(lags(3, {{3, 0}}) == Lags{0, 1, 2, 3});
 }
 
 TEST_CASE("graphed: a stage that begins to change its slot when it is captured is not replayed") {

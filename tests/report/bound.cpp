@@ -185,6 +185,19 @@ TEST_CASE("bound: of random costs nearly all are named right, and no advice is f
     MESSAGE(right << " of " << all << " named right");
 }
 
+TEST_CASE("bound: two submits are enough to say how often batches come") {
+    PipelineTimes times;
+    times.stage_names = {"first"};
+    times.stage_units = {"GPU 0"};
+    for (std::size_t batch = 0; batch < 2; ++batch) {
+        const double begin = 1000 * static_cast<double>(batch);
+        times.submits.push_back({1, batch, begin, begin + 10});
+        times.stages.push_back({0, batch, begin + 20, begin + 30});
+    }
+    times.stages[1].begin = times.stages[1].end = 40; // which says another period
+    CHECK(bound_of(times).period == 1000);
+}
+
 TEST_CASE("bound: a loop that waits for its batch to be read is told so, and what to do") {
     for (const double reading : {5.0, 250.0}) {
         PipelineTimes times = model({.fill = 5, .loop = 300, .submit = 10, .first = 60, .second = 20});

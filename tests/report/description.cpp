@@ -135,6 +135,11 @@ TEST_CASE("a description says how the schedule runs the stages") {
     CHECK(graphed.steps_per_graph == 4);
     CHECK(graphed.stages[0].external_stream);
     CHECK(graphed.stages[0].streams == graphed.stages[1].streams);
+    // Where one stage has such a stream, the others' are still the pipeline's.
+    Stage inside{"inside", [](HostStreamRef, const Images&) {}};
+    const TwoStreamPipeline one{encode, inside, [](int) { return Images{}; }};
+    CHECK(describe(one).stages[0].external_stream);
+    CHECK_FALSE(describe(one).stages[1].external_stream);
 }
 
 TEST_CASE("a description knows windows, what is changed in place, and the bound") {

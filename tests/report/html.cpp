@@ -322,6 +322,7 @@ TEST_CASE("a page shows the report's numbers, and two pages' differences") {
     const std::string one = to_html(before);
     CHECK(contains(one, "<p class=\"pace\">encode set the pace: it was busy 92 % of the time.</p>"));
     CHECK(contains(one, "<tr><td>encode</td><td>GPU 0</td><td class=\"n\">4</td><td class=\"n\">92.3</td>"));
+    CHECK(count(one, "<p class=\"fact\">") == 3);
     CHECK(contains(one, "<p class=\"fact\">memory: peak 2 KiB, mean 2 KiB</p>"));
     CHECK_FALSE(contains(one, "comparison\""));
     const std::string two = to_html({&before, &after});
