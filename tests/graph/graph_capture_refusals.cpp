@@ -172,6 +172,27 @@ TEST_CASE("GraphCapture: eager work that throws leaves its key as it was") {
     CHECK(steps.values() == Steps::expected(2));
 }
 
+TEST_CASE("GraphCapture: the first refusal stays the first, whichever key is refused later") {
+    Steps steps;
+    GraphCapture<int, B> graphs{listening()};
+    CHECK(graphs.first_refusal().empty());
+    const auto refused = [&](int key, const char* why) {
+        for (int run = 0; run < 2; ++run) {
+            (void)graphs.run(steps.stream, key, [&](Ref to) {
+                if (capturing())
+                    throw detail::NotCapturable{why, false};
+                steps.enqueue(to);
+            });
+        }
+        return graphs.refusal(key);
+    };
+    CHECK(refused(1, "the one thing") == "capture refused: the one thing");
+    CHECK(graphs.first_refusal() == "capture refused: the one thing");
+    CHECK(refused(2, "another thing") == "capture refused: another thing");
+    CHECK(graphs.first_refusal() == "capture refused: the one thing");
+    CHECK(steps.values() == Steps::expected(4));
+}
+
 TEST_CASE("GraphCapture: work may say that it cannot be captured") {
     Steps steps;
     for (const bool quiet : {false, true}) {

@@ -198,6 +198,14 @@ TEST_CASE("bound: two submits are enough to say how often batches come") {
     CHECK(bound_of(times).period == 1000);
 }
 
+TEST_CASE("bound: what a loop waits for its source is none of what it spends itself") {
+    PipelineTimes times = model({.fill = 5, .loop = 900, .submit = 20, .first = 30, .second = 30});
+    CHECK(contains(bound_of(times).sentence, "it spends 900 us of 920 us a batch outside of submit."));
+    for (FillTime& fill : times.fills)
+        fill.asked = fill.given > 0 ? fill.given - 64 : 0;
+    CHECK(contains(bound_of(times).sentence, "it spends 836 us of 920 us a batch outside of submit."));
+}
+
 TEST_CASE("bound: a loop that waits for its batch to be read is told so, and what to do") {
     for (const double reading : {5.0, 250.0}) {
         PipelineTimes times = model({.fill = 5, .loop = 300, .submit = 10, .first = 60, .second = 20});

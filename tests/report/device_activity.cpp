@@ -393,4 +393,38 @@ TEST_CASE("the JSON object has all kernels and names the unit of times") {
     CHECK(json.ends_with("\"silent_graphs\":0}"));
 }
 
+TEST_CASE("a row's span is the one that a time lies in, or of those near it the one that ends nearest") {
+    detail::device_activity::RowSpans spans;
+    spans.add({0, 0, 0, 10});
+    spans.add({0, 1, 20, 25});
+    spans.add({0, 2, 2, 11});
+    spans.sort();
+    const auto batch_at = [&](double time, double tolerance) {
+        const TimelineSpan* const span = spans.at(time, tolerance);
+        return span == nullptr ? -1 : static_cast<int>(span->batch);
+    };
+    CHECK(batch_at(22, 0) == 1);
+    CHECK(batch_at(14, 2) == -1);
+    CHECK(batch_at(13, 8) == 2);
+    CHECK(batch_at(17, 8) == 1);
+    CHECK(batch_at(1, 0) == 0);
+    CHECK(batch_at(30, 5) == 1);
+    CHECK(batch_at(30, 4.9) == -1);
+}
+
+TEST_CASE("the totals of kernels are in a unit that suits the longest") {
+    ActivityReport report;
+    report.wall = 1e6;
+    for (const double total : {40.0, 500000.0, 300.0}) {
+        KernelTotal kernel;
+        kernel.name = "gemm";
+        kernel.count = 1;
+        kernel.total = kernel.mean = total;
+        report.kernels.push_back(kernel);
+    }
+    CHECK(contains(to_table(report), "total ms"));
+    report.kernels[1].total = 50;
+    CHECK(contains(to_table(report), "total us"));
+}
+
 } // namespace report_device_activity
