@@ -20,11 +20,14 @@ namespace bench::live {
 
 namespace {
 
-void check(cudaError_t error) {
-    if (error == cudaSuccess)
-        return;
-    std::fprintf(stderr, "%s\n", cudaGetErrorString(error));
+[[noreturn]] void fail(const char* why) {
+    std::fprintf(stderr, "live_input: %s\n", why);
     std::exit(EXIT_FAILURE);
+}
+
+void check(cudaError_t error) {
+    if (error != cudaSuccess)
+        fail(cudaGetErrorString(error));
 }
 
 __device__ long long device_time() {
@@ -108,6 +111,7 @@ public:
         check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest));
         check(cudaHostAlloc(&shared_, sizeof *shared_, cudaHostAllocMapped));
         *shared_ = {};
+        restart(0);           // What is not measured finds a log without room.
         compare_clocks(true); // loads the kernel
         widest_ = 0;
     }
@@ -155,11 +159,14 @@ public:
             const Time from = now();
             asked.store(begin + round + 1, std::memory_order_release);
             while (answered.load(std::memory_order_acquire) != begin + round + 1) {
-                if (!must && now() - from > patience) {
-                    asked.store(begin + rounds,
-                                std::memory_order_release); // It is let go whenever it begins.
+                const Time waited = now() - from;
+                if (!must && waited > patience) {
+                    // It is let go whenever it begins.
+                    asked.store(begin + rounds, std::memory_order_release);
                     return;
                 }
+                if (waited > patience_at_rest)
+                    fail("the device does not answer");
             }
             const Time to = now();
             if (to - from < best.wide)
@@ -206,6 +213,7 @@ public:
 private:
     static constexpr unsigned rounds = 8;
     static constexpr Time patience = 300'000;
+    static constexpr Time patience_at_rest = 30'000'000'000;
     struct Anchor {
         long long device;
         Time host;
