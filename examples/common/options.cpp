@@ -176,7 +176,7 @@ void require_way_of_single_stage(const CommonOptions& options) {
     }
 }
 
-void add_common_options(CommandLine& app, CommonOptions& options, const DefaultTexts& defaults) {
+void add_run_options(CommandLine& app, CommonOptions& options, const std::string& default_schedule) {
     add_option(app, "--backend", "auto|cuda|host",
                "what to run on; auto takes the GPU if there is one (default: auto)",
                [&options](const std::string& text) { options.backend = parse_backend(text); });
@@ -184,8 +184,15 @@ void add_common_options(CommandLine& app, CommonOptions& options, const DefaultT
         app, "--schedule", "serial|overlapped|graphed|automatic|all",
         with_default(
             "which schedules to run, one after another: one, or several with commas between them, or all",
-            defaults.schedule),
+            default_schedule),
         [&options](const std::string& text) { options.schedules = parse_schedules(text); });
+    add_option(app, "--seed", "N", "seed of all random numbers (default: 1)",
+               [&options](const std::string& text) { options.seed = parse_seed(text); });
+    add_written_file(app, "--json", options.json, "also write the report to FILE, as one JSON object");
+}
+
+void add_common_options(CommandLine& app, CommonOptions& options, const DefaultTexts& defaults) {
+    add_run_options(app, options, defaults.schedule);
     add_number(app, "--batch", options.batch, 1, largest_batch,
                with_default("images in a batch", defaults.batch));
     add_number(app, "--steps", options.steps, 1, largest_steps, with_default("timed steps", defaults.steps));
@@ -197,9 +204,6 @@ void add_common_options(CommandLine& app, CommonOptions& options, const DefaultT
         app, "--data", names_of(data, "|") + "|DIR",
         "random data of the published sizes, or a folder of IDX files (default: " + data.front().first + ')',
         [&options, data](const std::string& text) { options.data = parse_data(text, data); });
-    add_option(app, "--seed", "N", "seed of all random numbers (default: 1)",
-               [&options](const std::string& text) { options.seed = parse_seed(text); });
-    add_written_file(app, "--json", options.json, "also write the report to FILE, as one JSON object");
 }
 
 void add_timeline_options(CommandLine& app, TimelineOptions& options, bool with_kernels) {

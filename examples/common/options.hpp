@@ -88,8 +88,11 @@ private:
     std::unique_ptr<CLI::App> app_;
 };
 
-/// Adds the common options to `app`; `options` must outlive the parsing. Values are checked when they are
-/// parsed, and a bad one throws BadInput with what was expected.
+/// Adds those of the common options that any program has to `app`: `--backend`, `--schedule`, `--seed` and `--json`. `options`
+/// must outlive the parsing. Values are checked when they are parsed, and a bad one throws BadInput with what was expected.
+void add_run_options(CommandLine& app, CommonOptions& options, const std::string& default_schedule = "all");
+
+/// Adds all of the common options, likewise.
 void add_common_options(CommandLine& app, CommonOptions& options, const DefaultTexts& defaults);
 
 /// Adds `--report`, `--timeline` and, for programs that record kernels, `--kernels`; `options` must outlive the parsing.
