@@ -23,24 +23,6 @@ function(sluice_header_version header prefix patch result)
     set(${result} "${version}" PARENT_SCOPE)
 endfunction()
 
-# Whether the sources can be fetched: they are there already, or their server answers. A build without network does
-# without cuDNN, instead of failing.
-function(sluice_can_fetch_cudnn_frontend url result)
-    set(${result} ON PARENT_SCOPE)
-    if(FETCHCONTENT_SOURCE_DIR_CUDNN_FRONTEND OR EXISTS "${FETCHCONTENT_BASE_DIR}/cudnn_frontend-src/include")
-        return()
-    endif()
-    find_package(Git QUIET)
-    set(failed ON)
-    if(GIT_FOUND AND NOT FETCHCONTENT_FULLY_DISCONNECTED)
-        execute_process(COMMAND "${GIT_EXECUTABLE}" ls-remote --exit-code "${url}" HEAD
-                        TIMEOUT 20 RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
-    endif()
-    if(failed)
-        set(${result} OFF PARENT_SCOPE)
-    endif()
-endfunction()
-
 # Sets sluice_cudnn_frontend_dir, empty if there is none, and sluice_cudnn_frontend_version.
 macro(sluice_find_cudnn_frontend hints)
     set(sluice_cudnn_frontend_url https://github.com/NVIDIA/cudnn-frontend.git)
@@ -52,7 +34,7 @@ macro(sluice_find_cudnn_frontend hints)
     if("${sluice_cudnn_frontend_version}" STREQUAL "" OR "${sluice_cudnn_frontend_version}" VERSION_LESS
                                                         "${sluice_cudnn_frontend_least}")
         set(sluice_cudnn_frontend_dir "")
-        sluice_can_fetch_cudnn_frontend(${sluice_cudnn_frontend_url} sluice_can_fetch)
+        sluice_can_fetch(cudnn_frontend ${sluice_cudnn_frontend_url} sluice_can_fetch)
         if(sluice_can_fetch)
             FetchContent_Declare(
                 cudnn_frontend

@@ -14,6 +14,25 @@ function(sluice_quiet_headers target)
     set_target_properties(${target} PROPERTIES SYSTEM ON)
 endfunction()
 
+# Whether the sources of what is optional can be fetched: they are there already, or their server answers. A build without
+# network does without them, instead of failing.
+function(sluice_can_fetch name url result)
+    set(${result} ON PARENT_SCOPE)
+    string(TOUPPER "${name}" upper)
+    if(FETCHCONTENT_SOURCE_DIR_${upper} OR EXISTS "${FETCHCONTENT_BASE_DIR}/${name}-src/README.md")
+        return()
+    endif()
+    find_package(Git QUIET)
+    set(failed ON)
+    if(GIT_FOUND AND NOT FETCHCONTENT_FULLY_DISCONNECTED)
+        execute_process(COMMAND "${GIT_EXECUTABLE}" ls-remote --exit-code "${url}" HEAD
+                        TIMEOUT 20 RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+    endif()
+    if(failed)
+        set(${result} OFF PARENT_SCOPE)
+    endif()
+endfunction()
+
 macro(sluice_require_doctest)
     set(DOCTEST_WITH_TESTS OFF)
     set(DOCTEST_WITH_MAIN_IN_STATIC_LIB OFF)
@@ -121,6 +140,51 @@ int main() {
                 message(STATUS "sluice: OpenBLAS is ${SLUICE_OPENBLAS_LIBRARY}, but cannot be used "
                                "(${sluice_openblas_builds_PROBLEM}), ${sluice_openblas_without}")
             endif()
+        endif()
+    endif()
+endmacro()
+
+# KISS FFT's header for C++ (BSD licence), with which the spectrometer works on the CPU; without it that example is left out.
+# Sets SLUICE_EXAMPLES_HAVE_KISSFFT and, when true, makes the target sluice_kissfft.
+macro(sluice_find_kissfft)
+    set(SLUICE_EXAMPLES_HAVE_KISSFFT OFF)
+    set(sluice_kissfft_without "the example spectrometer is left out (libkissfft-dev)")
+    find_path(SLUICE_KISSFFT_INCLUDE_DIR kissfft.hh PATH_SUFFIXES kissfft)
+    mark_as_advanced(SLUICE_KISSFFT_INCLUDE_DIR)
+    set(sluice_kissfft_dir "${SLUICE_KISSFFT_INCLUDE_DIR}")
+    if(NOT sluice_kissfft_dir)
+        set(sluice_kissfft_url https://github.com/mborgerding/kissfft.git)
+        sluice_can_fetch(kissfft ${sluice_kissfft_url} sluice_can_fetch_kissfft)
+        if(sluice_can_fetch_kissfft)
+            FetchContent_Declare(
+                kissfft
+                GIT_REPOSITORY ${sluice_kissfft_url}
+                GIT_TAG 7bce4153c6bc8aba2db0e889e576f9d00505cbe1 # 131.2.0
+                SOURCE_SUBDIR headers-only) # no such folder: its own build is not wanted
+            FetchContent_MakeAvailable(kissfft)
+            set(sluice_kissfft_dir "${kissfft_SOURCE_DIR}")
+        endif()
+    endif()
+    if(NOT sluice_kissfft_dir)
+        message(STATUS "sluice: KISS FFT was neither found nor could be fetched, ${sluice_kissfft_without}")
+    else()
+        sluice_probe(
+            sluice_kissfft_builds "#include <kissfft.hh>
+int main() {
+    std::complex<float> in[4], out[4];
+    kissfft<float>(4, false).transform(in, out);
+}"
+            INCLUDES "${sluice_kissfft_dir}")
+        if(sluice_kissfft_builds)
+            set(SLUICE_EXAMPLES_HAVE_KISSFFT ON)
+            if(NOT TARGET sluice_kissfft)
+                add_library(sluice_kissfft INTERFACE IMPORTED GLOBAL)
+                target_include_directories(sluice_kissfft INTERFACE "${sluice_kissfft_dir}")
+            endif()
+            message(STATUS "sluice: KISS FFT is ${sluice_kissfft_dir}/kissfft.hh")
+        else()
+            message(STATUS "sluice: KISS FFT is ${sluice_kissfft_dir}/kissfft.hh, but cannot be used "
+                           "(${sluice_kissfft_builds_PROBLEM}), ${sluice_kissfft_without}")
         endif()
     endif()
 endmacro()

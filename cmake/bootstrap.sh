@@ -50,6 +50,7 @@ find_missing() {
     has_header CLI/CLI.hpp || missing+=(libcli11-dev)
     has_header nlohmann/json.hpp || missing+=(nlohmann-json3-dev)
     has_png || missing+=(libpng-dev)
+    has_header kissfft/kissfft.hh || has_header kissfft.hh || missing+=(libkissfft-dev)
     if [[ $preset == test ]]; then
         has_header doctest/doctest.h || missing+=(doctest-dev)
         has_benchmark || missing+=(libbenchmark-dev)
