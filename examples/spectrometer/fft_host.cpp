@@ -1,6 +1,6 @@
 #include <spectrometer/fft.hpp>
 
-#include <cmath>
+#include <algorithm>
 #include <complex>
 #include <vector>
 
