@@ -126,6 +126,20 @@ TEST_CASE("noted runs: the latest of all stages, not the tail that few have note
     CHECK(kept(times, 20) == std::vector<std::size_t>{170, 177, 8});
 }
 
+TEST_CASE("noted runs: a stage need not have noted batches for which it does not run") {
+    const auto runs = [](std::size_t stage, std::size_t batch) { return stage != 1 || batch % 4 == 3; };
+    std::vector<StageTime> times;
+    add(times, 0, 0, 30);
+    // 15 is missing, and 29 is the last one of a run.
+    for (const std::size_t batch : {3U, 7U, 11U, 19U, 23U, 27U, 29U})
+        add(times, 1, batch, batch);
+    add(times, 2, 0, 29);
+    CHECK(detail::keep_last_run(times, 20, runs) == 29);
+    REQUIRE(times.size() == 14 + 4 + 14);
+    CHECK(times.front().batch == 16);
+    CHECK(times.back().batch == 29);
+}
+
 TEST_CASE("noted runs: short ones where there is nothing else, and nothing of nothing") {
     std::vector<StageTime> times;
     CHECK(kept(times, 10).empty());

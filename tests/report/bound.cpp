@@ -381,4 +381,22 @@ TEST_CASE(
     CHECK(fills_of(dropping) == fills_of(times));
 }
 
+TEST_CASE("bound: a stage that runs once for several batches costs each of them a part") {
+    PipelineTimes times;
+    times.stage_names = {"load", "write"};
+    times.stage_units = {"GPU 0", "GPU 0"};
+    for (std::size_t batch = 0; batch < 32; ++batch) {
+        const double begin = 100 * static_cast<double>(batch);
+        times.submits.push_back({3, batch, begin, begin + 5, 0});
+        times.stages.push_back({0, batch, begin, begin + 98, 0});
+        if (batch % 16 == 15)
+            times.stages.push_back({1, batch, begin + 100, begin + 900, 0}); // 50 a batch
+    }
+    const Bound bound = bound_of(times);
+    CHECK(bound.longest == doctest::Approx(98));
+    CHECK(bound.together == doctest::Approx(148));
+    CHECK(bound.part == BoundPart::stage);
+    CHECK(bound.stage == 0);
+}
+
 } // namespace report_bound

@@ -13,13 +13,23 @@ namespace detail::bound {
 
 /// The work of one stage.
 struct StageWork {
-    double mean = 0;  ///< Microseconds a batch.
+    double mean = 0;  ///< Microseconds a batch, also of a stage that runs once for several.
     double share = 0; ///< Of the time from the first begin to the last end in which it was at work.
     double period = 0;
     std::size_t count = 0;
 };
 
-inline StageWork work_of(const std::vector<StageTime>& times, std::size_t stage) {
+/// Batches that were noted: stages that run once for several have fewer notes than others.
+inline std::size_t noted_batches(const PipelineTimes& times) {
+    std::vector<std::size_t> counts(times.stage_names.size() + 1, 0);
+    for (const StageTime& time : times.stages) {
+        if (time.stage < times.stage_names.size())
+            ++counts[time.stage];
+    }
+    return *std::max_element(counts.begin(), counts.end());
+}
+
+inline StageWork work_of(const std::vector<StageTime>& times, std::size_t stage, std::size_t batches_noted) {
     StageWork work;
     std::vector<StageTime> own;
     for (const StageTime& time : times) {
@@ -39,7 +49,7 @@ inline StageWork work_of(const std::vector<StageTime>& times, std::size_t stage)
         reach = time.end > reach ? time.end : reach;
     }
     const double wall = reach - own.front().begin;
-    work.mean = sum / static_cast<double>(own.size());
+    work.mean = sum / static_cast<double>(batches_noted > own.size() ? batches_noted : own.size());
     work.share = wall > 0 ? busy / wall : 0;
     const std::size_t batches =
         own.back().batch - own.front().batch; // a graph of several steps is one piece of work
@@ -137,8 +147,10 @@ inline double asleep(const std::vector<StageTime>& submits, const Bound& bound) 
 inline Means means_of(const PipelineTimes& times) {
     Means means;
     Bound& bound = means.bound;
+    const std::size_t batches_noted = noted_batches(times);
     for (std::size_t stage = 0; stage <= times.stage_names.size(); ++stage) {
-        const StageWork work = work_of(times.stages, stage);
+        const StageWork work =
+            work_of(times.stages, stage, stage < times.stage_names.size() ? batches_noted : 0);
         means.stages.push_back(work);
         bound.period = work.period > bound.period ? work.period : bound.period;
         bound.together += stage < times.stage_names.size() ? work.mean : 0;

@@ -25,23 +25,25 @@ inline void sort_times(std::vector<StageTime>& times) {
 /// Keeps the latest run of batches that all stages have noted without a gap, and of it the last `most`; graphs tell of their
 /// latest runs alone, windows may have been left out, and of the last batches only some stages may have noted anything. A run
 /// of fewer than eight batches is kept only where there is no longer one. Sorts by stage and batch. The last batch; 0 where
-/// there is none.
-inline std::size_t keep_last_run(std::vector<StageTime>& times, std::size_t most) {
+/// there is none. `runs(stage, batch)`: whether the stage runs for the batch, which otherwise needs no note of it.
+template <class Runs>
+std::size_t keep_last_run(std::vector<StageTime>& times, std::size_t most, Runs&& runs) {
     sort_times(times);
     // The stages with notes, and the batches of one of them.
-    List<std::size_t> batches;
-    std::size_t stages = 0;
+    List<std::size_t> batches, stages;
     for (std::size_t i = 0; i < times.size(); ++i) {
         if (i == 0 || times[i].stage != times[i - 1].stage)
-            ++stages;
+            stages.push_back(times[i].stage);
         if (times[i].stage == times[0].stage)
             batches.push_back(times[i].batch);
     }
     const auto is_complete = [&](std::size_t batch) {
-        std::size_t count = 0;
+        std::size_t count = 0, wanted = 0;
         for (const StageTime& time : times)
-            count += time.batch == batch ? 1U : 0U;
-        return count >= stages;
+            count += time.batch == batch && runs(time.stage, batch) ? 1U : 0U;
+        for (const std::size_t stage : stages)
+            wanted += runs(stage, batch) ? 1U : 0U;
+        return count >= wanted;
     };
     const std::size_t wanted = most < 16 ? (most + 1) / 2 : 8;
     std::size_t best_first = 0, best_last = 0, best = 0, length = 0;
@@ -66,6 +68,10 @@ inline std::size_t keep_last_run(std::vector<StageTime>& times, std::size_t most
     }
     times.resize(kept);
     return best_last;
+}
+/// The same where all stages run for each batch.
+inline std::size_t keep_last_run(std::vector<StageTime>& times, std::size_t most) {
+    return keep_last_run(times, most, [](std::size_t, std::size_t) { return true; });
 }
 
 } // namespace sluice::detail

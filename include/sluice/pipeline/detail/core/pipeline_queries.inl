@@ -133,7 +133,7 @@ std::vector<StageTime> PipelineCore<B>::stage_times() {
     const Call call(*this, "stage_times");
     const StageTimes<B>& times = require_times("stage_times");
     core_.drain_threads();
-    return times.all();
+    return times.all([this](std::size_t stage, std::size_t batch) { return core_.rates.runs(stage, batch); });
 }
 
 template <Backend B>

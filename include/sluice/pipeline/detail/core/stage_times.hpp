@@ -170,8 +170,9 @@ public:
     }
 
     /// Of all work that is over, of the last window that was noted: stage by stage, and of each in the order of the batches.
-    /// Nobody may be at work.
-    std::vector<StageTime> all() const {
+    /// Nobody may be at work. `runs(stage, batch)` tells for which batches a stage runs.
+    template <class Runs>
+    std::vector<StageTime> all(Runs&& runs) const {
         std::vector<StageTime> times;
         List<Zero> zeros;
         const std::size_t stages = rings_.size() - 2;
@@ -182,7 +183,7 @@ public:
                 times.push_back(between(note.begin, note.end, note.stage, batch,
                                         zero_of(zeros, *rings_[note.stage].stream)));
         });
-        const std::size_t last = keep_last_run(times, batches_);
+        const std::size_t last = keep_last_run(times, batches_, runs);
         std::vector<StageTime> graphs;
         append(graphs, stages, zeros);
         for (const StageTime& graph : graphs) {
