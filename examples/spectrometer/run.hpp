@@ -90,12 +90,13 @@ Summary observe(const Options& options, std::size_t blocks, sluice::Schedule sch
     sluice::Stage transform{"transform", [&](Ref stream, sluice::InPlace<Pieces<B>>& pieces) {
                                 transformer.forward(stream, pieces->values.data());
                             }};
-    sluice::Stage integrate{"integrate",
-                            [&](Ref stream, const Pieces<B>& in, Power<B>& out, sluice::Turn turn) {
-                                add_power(stream, in.values.data(), fft, transforms, out.values.data(),
-                                          turn.first());
-                            },
-                            sluice::StageOptions<B>{.every = options.integrate}};
+    sluice::Stage integrate{
+        "integrate",
+        [&](Ref stream, const Pieces<B>& in, Power<B>& out, sluice::Turn turn) {
+            add_power(stream, in.values.data(), fft, transforms, out.values.data(), turn.first());
+        },
+        // Each turn would be a graph of its own.
+        sluice::StageOptions<B>{.graphed = options.integrate < 32, .every = options.integrate}};
     sluice::Stage fetch{"fetch", [](Ref stream, const Power<B>& in, Spectrum<B>& out) {
                             copy(stream, out.power, in.values);
                         }};

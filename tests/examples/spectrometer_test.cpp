@@ -143,6 +143,15 @@ TEST_CASE("spectrometer takes the spectra that the formula gives, the last one o
     }
 }
 
+TEST_CASE("spectrometer integrates many blocks under graphed without a refused graph") {
+    const Outcome outcome =
+        program.run(" --fft 48 --transforms 2 --integrate 100 --samples 24000 --schedule graphed");
+    CHECK(outcome.errors.empty());
+    REQUIRE(outcome.code == 0);
+    CHECK(outcome.report.at("runs")[0].at("spectra") == 5);
+    CHECK(outcome.report.at("runs")[0].at("replays").get<int>() > 900);
+}
+
 TEST_CASE("spectrometer writes the same numbers as text, and draws") {
     const ScratchFolder scratch;
     const std::string npy = scratch.path() / "a.npy", csv = scratch.path() / "a.csv",
