@@ -145,7 +145,8 @@ TEST_CASE("built graphs: a builder that another one is assigned to, or made of, 
     Builder third(std::move(second));
     third.if_nonzero(condition, [&](Builder& body) { ops::multiply_add(body, x.data(), 2, 1); });
     CHECK(third.graph().nodes() == 3);
-    CHECK(third.graph().edges() == 2);
+    // A kernel's arguments tell that it decides nothing; a task may.
+    CHECK(third.graph().edges() == (std::is_same_v<B, Host> ? 2u : 1u));
 }
 
 TEST_CASE("built graphs: if, else runs one of two") {
