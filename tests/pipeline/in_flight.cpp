@@ -127,6 +127,34 @@ TEST_CASE("in_flight: there is a bound where none is asked for") {
     }
 }
 
+TEST_CASE("in_flight: by default a caller may signal what a stage waits for behind many batches") {
+    if (!streams_overlap<B>())
+        return;
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        CAPTURE(std::string(to_string(schedule)));
+        BasicSemaphore<B> go;
+        PinnedBuffer<Word, B> done(1);
+        done[0] = 0;
+        const Stage waits{"waits", [&](Ref stream, const int& batch) {
+                              if (batch == 0)
+                                  go.wait(stream, 1);
+                              ops::add_racing(stream.get(), done.data(), done.data(), 1, 1);
+                          }};
+        AnyPipeline<int, B> pipeline(
+            Stages{waits}, Slots<>{},
+            PipelineOptions{.schedule = schedule, .graphs = {.on_refusal = nullptr}});
+        for (int batch = 0; batch < 300; ++batch)
+            (void)pipeline.submit(batch == 0 ? 0 : 1);
+        CHECK(std::atomic_ref<Word>(done[0]).load() == 0);
+        go.signal(1);
+        for (int batch = 0; batch < 300; ++batch)
+            (void)pipeline.submit(1);
+        pipeline.finish();
+        CHECK(done[0] == 600);
+        CHECK(pipeline.completed() == 600);
+    }
+}
+
 TEST_CASE("in_flight: any number, with lanes, CPU stages and slots, gives the bits of a plain loop") {
     using D = Delayed<TestBackend>;
     using Late = Dag<D, DagStage{0, true}, DagStage{1}, DagStage{2}, DagStage{5, true, false}>;

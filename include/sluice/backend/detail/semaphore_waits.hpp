@@ -42,6 +42,8 @@ public:
     /// it, such waits end, as by a signal: true then.
     bool give_up(Ours ours, const void* context) noexcept;
     bool give_up(const void* stream) noexcept;
+    /// Whether a stream for which `ours(context, stream)` waits for what no stream will signal.
+    bool any(Ours ours, const void* context) noexcept { return unsignalled(ours, context, false) != 0; }
     /// The same for `stream` and for the streams that wait for each other with it: those of a `Together`.
     bool give_up_around(const void* stream) noexcept;
 

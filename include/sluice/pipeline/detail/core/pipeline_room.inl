@@ -13,6 +13,11 @@ void PipelineCore<B>::await_room() {
     const std::int64_t begun = watched_ ? StageTimes<B>::now() : 0;
     InFlight<B>& in_flight = parts_->in_flight;
     while (submitted_ >= in_flight.completed() + in_flight.limit()) {
+        // A caller that has asked for no bound may signal later what a stage waits for.
+        if (options_.in_flight == 0 && core_.streams.lack_signals()) {
+            room_until_ = submitted_ + 1;
+            return;
+        }
         if (in_flight.await_oldest(core_))
             continue;
         executor_->flush(core_); // What is held ends nowhere yet.

@@ -190,6 +190,13 @@ public:
             return false;
         }
     }
+    /// Whether any of the streams waits for a semaphore that the caller is to signal.
+    bool lack_signals() const noexcept {
+        if constexpr (SemaphoreCalls<B>::there)
+            return SemaphoreWaits::instance().any(&is_active, this);
+        else
+            return false;
+    }
     /// Waits for all work, whatever becomes of it.
     void drain() const noexcept {
         for (const Active& active : active_) {
