@@ -44,7 +44,8 @@ template <class B>
 struct PinnedAllocator {
     template <class... Options>
     void* allocate(std::size_t bytes, const Options&... options) const {
-        return Allocations::instance().added(B::allocate_pinned(bytes, options...), bytes, &B::free_pinned, true);
+        return Allocations::instance().added(B::allocate_pinned(bytes, options...), bytes, &B::free_pinned,
+                                             true);
     }
     void free(void* memory) const noexcept {
         Allocations::instance().remove(memory);

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include <sluice/backend/detail/device_event.hpp>
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/ring_copy.hpp>
 #include <sluice/backend/detail/shared.hpp>
 #include <sluice/memory/buffer.hpp>
-#include <sluice/backend/detail/device_event.hpp>
 
 namespace sluice::detail {
 
