@@ -127,6 +127,29 @@ TEST_CASE("in_flight: there is a bound where none is asked for") {
     }
 }
 
+TEST_CASE("in_flight: try_submit of pinned memory returns what is to be kept, and waits for nothing") {
+    if (!streams_overlap<B>())
+        return;
+    Gate<B> gate;
+    PinnedBuffer<Word, B> to(1);
+    const Stage copies{"copy", [&](Ref stream, const PinnedSpan<const Word, B>& batch) {
+                           gate.hold(stream);
+                           copy(stream, to, batch);
+                       }};
+    AnyPipeline<PinnedSpan<const Word, B>, B> pipeline(Stages{copies}, Slots<>{},
+                                                       PipelineOptions{.in_flight = 1});
+    const Inputs<B> inputs(2, 1);
+    auto taken = pipeline.try_submit(inputs[0]);
+    REQUIRE(taken.has_value());
+    CHECK_FALSE(taken->is_ready()); // The gate is shut, and the call is back.
+    const auto refused = pipeline.try_submit(inputs[1]);
+    CHECK_FALSE(refused.has_value());
+    gate.open();
+    taken->wait();
+    pipeline.finish();
+    CHECK(to[0] == inputs[0][0]);
+}
+
 TEST_CASE("in_flight: by default a caller may signal what a stage waits for behind many batches") {
     if (!streams_overlap<B>())
         return;

@@ -76,8 +76,8 @@ public:
                 submit(std::forward<Given>(batch));
             return room;
         } else {
-            return core().has_room() ? std::optional<BatchRead>(submit(std::forward<Given>(batch)))
-                                     : std::nullopt;
+            using Tried = std::conditional_t<NamesHostMemory<Given>, TriedSubmit, std::optional<BatchRead>>;
+            return core().has_room() ? Tried(submit(std::forward<Given>(batch))) : Tried();
         }
     }
     /// For a batch of a source.

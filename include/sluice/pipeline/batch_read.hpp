@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
 #include <sluice/backend/concept.hpp>
 #include <sluice/pipeline/detail/batch_waiter.hpp>
@@ -79,6 +80,17 @@ private:
     std::size_t run_ = 0;
     std::size_t number_ = 0;
     bool waits_ = false;
+};
+
+/// What `try_submit` returns of a batch that names host memory: its `BatchRead`, or nothing where it was not taken. It is to be kept,
+/// since a `BatchRead` that goes waits for its batch: asking one that nobody keeps whether the batch was taken does not compile.
+class TriedSubmit : public std::optional<BatchRead> {
+public:
+    using std::optional<BatchRead>::optional;
+    /// Whether the batch was taken.
+    explicit operator bool() const& noexcept { return has_value(); }
+    /// Does not compile: write `if (auto read = pipeline.try_submit(batch))`, and keep what it has.
+    explicit operator bool() const&& = delete;
 };
 
 } // namespace sluice

@@ -65,7 +65,7 @@ struct Slots {
 ///
 /// A pipeline is driven by one thread at a time; separate pipelines are independent of each other. It belongs
 /// to the device that was current when it was made, unless a stage names another, and leaves the caller's current device
-/// as it was. After the first lap over the slots, a step creates, allocates and waits for nothing. What stages and slots
+/// as it was. After the first lap over the slots, a step creates and allocates nothing, and waits for nothing but room (`PipelineOptions::in_flight`). What stages and slots
 /// refer to must outlive it. It can be neither copied nor moved; a function can return a new one, and `AnyPipeline` holds
 /// one as a member.
 ///
@@ -177,8 +177,8 @@ public:
                 submit(std::forward<Batch>(batch));
             return room;
         } else {
-            return core_.has_room() ? std::optional<BatchRead>(submit(std::forward<Batch>(batch)))
-                                    : std::nullopt;
+            using Tried = std::conditional_t<NamesHostMemory<Batch>, TriedSubmit, std::optional<BatchRead>>;
+            return core_.has_room() ? Tried(submit(std::forward<Batch>(batch))) : Tried();
         }
     }
 
