@@ -3,7 +3,7 @@
 #
 #     bash bench/figures.sh BUILD OUT GROUP…        BUILD: a release build; OUT: a folder for reports as JSON
 #
-# Groups: host_time, shapes, shares, live, schedules, reports, resnet18_below (rungs 0 to 5), resnet18_float16 (6 and 8), resnet18_compiled (7, and
+# Groups: host_time, shapes, shares, live, ports, schedules, reports, resnet18_below (rungs 0 to 5), resnet18_float16 (6 and 8), resnet18_compiled (7, and
 # PyTorch's best), resnet18_losses, inference; on two GPUs two_gpus, ranks, kills; with the package of examples/pytorch operators,
 # pipelines. Says of each command how long it took.
 set -uo pipefail
@@ -41,6 +41,7 @@ shapes() {
 }
 shares() { run "$bench/stage_shares"; }
 live() { run "$bench/live_input" --check; }
+ports() { run "$bench/ports"; }
 schedules() {
     run "$bench/schedule_choice"
     run python3 bench/schedule_choice.py "$examples" --rounds 1 --json "$out/schedule_choice.json"
