@@ -282,6 +282,53 @@ TEST_CASE("rates: notes and reports are of the batches for which a stage ran") {
     }
 }
 
+// Each turn in each slot is a graph.
+TEST_CASE("rates: a stage of many turns has a graph for each, or says how many there would be") {
+    static std::vector<std::string> told;
+    const auto run = [](int every, std::size_t capacity) {
+        told.clear();
+        PipelineOptions options{.schedule = Schedule::graphed};
+        options.graphs.on_refusal = [](const char* reason) { told.emplace_back(reason); };
+        options.graphs.capacity = capacity;
+        const Stage load{"load", [](Ref stream, const int&, Block& out) {
+                             ops::add_racing(stream.get(), out.words.data(), zero(), 1, 1);
+                         }};
+        const Stage add{"add",
+                        [](Ref stream, const Block& block, Sum& out, Turn turn) {
+                            if (turn.first())
+                                copy(stream, out.words, block.words);
+                            else
+                                ops::add_words(stream.get(), out.words.data(), block.words.data(), 1);
+                        },
+                        StageOptions<B>{.every = every}};
+        const Stage give{"give",
+                         [](Ref stream, const Sum& sum, Sum& out) { copy(stream, out.words, sum.words); }};
+        AnyPipeline<int, B> pipeline(Stages{load, add, give}, Slots{make_block, make_sum, make_sum}, options);
+        for (int batch = 0; batch < 6 * every; ++batch)
+            pipeline.submit(0);
+        pipeline.finish();
+        return pipeline.graph_counters();
+    };
+    {
+        const GraphCounters counters = run(100, 256);
+        CHECK(told.empty());
+        CHECK(counters.refusals == 0);
+        CHECK(counters.eager.no_place == 0);
+        CHECK(counters.replays >= 2 * 600 / 2);
+    }
+    {
+        const GraphCounters counters = run(100, 199);
+        REQUIRE(told.size() == 1);
+        CHECK(told[0] ==
+              "capture refused: stage 'add' meets turns and slots in 200 ways, each a graph of its own, "
+              "and 199 are kept; expected no more (GraphOptions::capacity), or "
+              "StageOptions{.graphed = false}");
+        CHECK(counters.refusals == 1);
+        CHECK(counters.eager.no_place == 600);
+        CHECK(counters.replays >= 500); // The other stages' work is replayed.
+    }
+}
+
 TEST_CASE("rates: what does not go together is refused") {
     const Stage load{"load", [](Ref, const int&, Block&) {}};
     const auto with = [&](int every, int lanes) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/owned.hpp>
@@ -22,12 +23,22 @@ class GraphedStages final : public Executor<B> {
 
 public:
     GraphedStages(Core& core, const GraphOptions& options)
-        : graphs_(core.stages()), refusals_(options.on_refusal) {
+        : graphs_(core.stages()), too_many_(core.stages()), capacity_(options.capacity),
+          refusals_(options.on_refusal) {
         for (std::size_t stage = 0; stage < core.stages(); ++stage) {
             if (!core.plan.stages[stage].capturable || !core.wants_graphs(stage))
                 continue;
+            GraphOptions own = options;
+            if (core.rates.any()) {
+                const std::size_t ways = core.slots.ways_of(core.plan, core.rates, stage);
+                too_many_[stage] = ways > options.capacity ? ways : 0;
+                if (ways > options.capacity)
+                    continue;              // Some would be launched, in turns with what runs eagerly.
+                if (own.give_up_after > 0) // All are new until the first comes again.
+                    own.give_up_after = larger(own.give_up_after, 2 * ways);
+            }
             const DeviceGuard<B> device(core.streams.device_of(stage));
-            graphs_[stage] = make_owned<StepGraphs<B>>(options);
+            graphs_[stage] = make_owned<StepGraphs<B>>(own);
         }
     }
 
@@ -38,7 +49,10 @@ public:
                 core.call_in_order(stage, number,
                                    [&](Ref stream) { replay(core, stage, stream, number, batch); });
             } else {
-                ++(graphs_[stage] ? refusals_.eager().blocking : refusals_.eager().opted_out);
+                if (too_many_[stage] > 0 && !core.launch_blocking())
+                    tell_too_many(core, stage);
+                else
+                    ++(graphs_[stage] ? refusals_.eager().blocking : refusals_.eager().opted_out);
                 core.run_in_order(stage, number, batch);
             }
             core.release_batch(stage, number, hold);
@@ -86,6 +100,17 @@ private:
             return number % (core.order->slots() * core.lanes(stage));
         return core.slots.phase_of(core.plan, core.rates, stage, number) * core.lanes(stage) +
                number % core.lanes(stage);
+    }
+    void tell_too_many(const Core& core, std::size_t stage) {
+        ++refusals_.eager().no_place;
+        if (too_many_[stage] == told)
+            return;
+        refusals_.tell("capture refused: stage '" + core.name(stage) + "' meets turns and slots in " +
+                       std::to_string(too_many_[stage]) + " ways, each a graph of its own, and " +
+                       std::to_string(capacity_) +
+                       " are kept; expected no more (GraphOptions::capacity), or "
+                       "StageOptions{.graphed = false}");
+        too_many_[stage] = told;
     }
     void replay(Core& core, std::size_t stage, Ref stream, std::size_t number, const GivenBatch<B>& batch) {
         const bool reads_batch = core.plan.stages[stage].reads_batch;
@@ -139,7 +164,10 @@ private:
         }
     }
 
+    static constexpr std::size_t told = ~std::size_t{0};
     List<Owned<StepGraphs<B>>> graphs_; // of the captured stages
+    List<std::size_t> too_many_;        // graphs that a stage without any would need, `told`, or 0
+    std::size_t capacity_;
     BatchNumbers batch_numbers_;
     Refusals refusals_;
 };

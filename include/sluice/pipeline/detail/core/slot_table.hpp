@@ -109,6 +109,15 @@ public:
         }
         return phase;
     }
+    /// At most so many such numbers come up.
+    std::size_t ways_of(const PlanData& plan, const StageRates& rates, std::size_t stage) const noexcept {
+        const StagePlan& own = plan.stages[stage];
+        const std::size_t most = later_rows() / rates.batches_a_run(stage);
+        std::size_t ways = own.takes_turn ? most : 1;
+        for (const int from : own.takes)
+            ways = from < 0 || ways >= most ? ways : ways * count_;
+        return smaller(ways, most);
+    }
     /// After so many batches, stages are handed the same again.
     std::size_t later_rows() const noexcept { return rows_.empty() ? count_ : later_rows_; }
     /// Of so many batches at first, some before are missing.

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/graph/detail/not_capturable.hpp>
@@ -209,14 +210,24 @@ public:
     std::uint64_t* step(bool blocking, bool whole) noexcept {
         return blocking ? &eager_.blocking : whole ? nullptr : &eager_.ends;
     }
+    /// Another reason, once each.
+    void tell(std::string reason) {
+        ++told_;
+        if (first_.empty())
+            first_ = reason;
+        if (handler_ != nullptr)
+            handler_(reason.c_str());
+    }
     GraphCounters added_to(GraphCounters counters) const noexcept {
-        counters.refusals += eager_.untold;
+        counters.refusals += eager_.untold + told_;
         counters.eager += eager_;
         return counters;
     }
     /// `earlier`, or where that is empty what was told; empty while that was nothing.
     std::string first_after(const std::string& earlier) const {
-        return earlier.empty() && eager_.untold > 0 ? untold : earlier;
+        if (!earlier.empty())
+            return earlier;
+        return eager_.untold > 0 ? untold : first_;
     }
 
 private:
@@ -226,6 +237,8 @@ private:
 
     RefusalHandler handler_;
     EagerRuns eager_;
+    std::uint64_t told_ = 0; // reasons besides `untold`
+    std::string first_;
 };
 
 } // namespace sluice::detail
