@@ -82,6 +82,42 @@ TEST_CASE("latency: from submit, or from when a batch came into being, to the en
     CHECK(contains(to_html(timeline_of(times, "paced")), "latency in us: median 110.0"));
 }
 
+TEST_CASE("latency: of a batch ends with the last stage that ran for it, where stages run at several rates") {
+    PipelineTimes times;
+    times.stage_names = {"load", "add", "write"};
+    times.stage_units = {"GPU 0", "GPU 0", "GPU 0"};
+    times.batches_a_run = {1, 1, 4};
+    for (std::size_t batch = 0; batch < 10; ++batch) {
+        const double begin = 100 * static_cast<double>(batch);
+        times.submits.push_back({4, batch, begin, begin + 5});
+        times.stages.push_back({0, batch, begin + 5, begin + 10});
+        if (batch != 6) // is not known
+            times.stages.push_back({1, batch, begin + 10, begin + 20});
+        if (batch % 4 == 3 || batch == 9) // the last one of fewer
+            times.stages.push_back({2, batch, begin + 20, begin + 70});
+    }
+    CHECK(timeline_of(times).latencies() == std::vector<double>{20, 20, 20, 70, 20, 20, 70, 20, 70});
+    const TimelineReport report = report_of(times, "rates");
+    CHECK(contains(to_table(report),
+                   "latency in us: median 20.00, p99 70.00, p99.9 70.00, max 70.00, of 9 batches\n"));
+    CHECK(contains(to_json(report), "\"latency\":{\"batches\":9,\"median_us\":20,\"p99_us\":70"));
+}
+
+TEST_CASE("latency: pictures and traces show it") {
+    Timeline timeline("paced");
+    (void)timeline.add_row("load", "GPU 0");
+    timeline.add({0, 0, 0, 110, SpanKind::compute});
+    Timeline other = timeline;
+    const std::string words = "latency in us: median 110.0, p99 110.0, p99.9 110.0, max 110.0, of 1 batch";
+    CHECK_FALSE(contains(to_svg(timeline), "latency"));
+    CHECK_FALSE(contains(to_perfetto(timeline), "latency"));
+    timeline.set_latencies({110});
+    CHECK(contains(to_svg(timeline), words + ".<"));
+    CHECK_FALSE(contains(to_svg(timeline), "paced: latency"));
+    CHECK(contains(to_svg({&timeline, &other}), "paced: " + words + ".<"));
+    CHECK(contains(to_perfetto(timeline), words));
+}
+
 TEST_CASE("latency: percentiles are the shortest that as many do not exceed") {
     Timeline timeline("made");
     std::vector<double> latencies;

@@ -45,8 +45,9 @@ struct PipelineOptions {
     /// only one lot of so many batches in eight is noted from the fifth on: the noted ones need not be the last then. 0:
     /// notes nothing, and costs nothing.
     ///
-    /// The latency of a batch is from its `submit` to the end of its last stage; or from when it came into being, where a function
-    /// `batch_time(const Batch&)` beside the batch's type gives a time point of `std::chrono::steady_clock`, such as the sensor's.
+    /// The latency of a batch is from its `submit` to the end of the last stage that ran for it; or from when it came into being,
+    /// where a function `batch_time(const Batch&)` beside the batch's type gives a time point of `std::chrono::steady_clock`, such
+    /// as the sensor's.
     int timed_batches = 0;
     /// Whether races are looked for, see backend/checked.hpp, and under `Schedule::graphed` work that has changed under its
     /// graph. Without a value: where the backend is checked, as it is in a program compiled with `-DSLUICE_CHECKED=1`. True:

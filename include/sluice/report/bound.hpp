@@ -19,6 +19,7 @@ struct PipelineTimes {
     std::vector<std::string> stage_names;     ///< By number.
     std::vector<std::string> stage_units;     ///< "GPU 0" and the like, or "CPU".
     Schedule schedule = Schedule::overlapped; ///< What the batches ran under.
+    std::vector<std::size_t> batches_a_run;   ///< For so many batches each stage runs once; empty: for one.
     std::vector<StageTime> stages;            ///< As `Pipeline::stage_times`.
     std::vector<StageTime> submits;           ///< As `Pipeline::submit_times`.
     std::vector<FillTime> fills;              ///< As `Source::fill_times`; empty without a source.

@@ -17,7 +17,8 @@ namespace sluice {
 /// track never overlap: a row whose spans do has further tracks below it, "encode (2)" and so on, each for the
 /// spans that found no room on the tracks before. None is lost.
 ///
-/// Counters are counter tracks behind the others, with their units.
+/// Counters are counter tracks behind the others, with their units. How long batches took, see `Timeline::set_latencies`, is the name of
+/// an instant at the beginning of a track "latency".
 ///
 /// A missing edge is a flow from one slice to the other, an arrow, with its sentence as the argument "missing edge" of both.
 ///

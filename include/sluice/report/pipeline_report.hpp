@@ -18,6 +18,17 @@
 namespace sluice {
 
 namespace detail {
+/// For reports.
+struct PipelineAccess {
+    template <class StageList, class SlotList>
+    static const auto& core(const Pipeline<StageList, SlotList>& pipeline) noexcept {
+        return pipeline.core_;
+    }
+    template <class Batch, Backend B>
+    static const auto& core(const AnyPipeline<Batch, B>& pipeline) noexcept {
+        return pipeline.core();
+    }
+};
 template <Backend B>
 std::string device_unit(int device) {
     const std::string backend = B::name;
@@ -70,6 +81,7 @@ PipelineTimes times_of(Pipe& pipeline) {
             pipeline.is_cpu_stage(stage)
                 ? "CPU"
                 : detail::device_unit<typename Pipe::backend>(pipeline.device_of(stage)));
+        times.batches_a_run.push_back(detail::PipelineAccess::core(pipeline).place_of(stage).batches_a_run);
     }
     times.schedule = pipeline.options().schedule == Schedule::automatic ? pipeline.choice().schedule
                                                                         : pipeline.options().schedule;

@@ -33,6 +33,8 @@ struct SvgOptions {
 /// A missing edge is a dashed red arrow from the end of one span to the begin of the other, with its sentence as `<title>`.
 /// Where a span is not in view, or not drawn by itself, a note says so.
 ///
+/// A note below says how long batches took, see `Timeline::set_latencies`.
+///
 /// Counters stand below the rows as step lines, each on a scale from 0, or from the lowest value that is seen where it is
 /// negative, to the highest. Up to 400 steps in view have a `<title>` each.
 ///

@@ -11,17 +11,6 @@ namespace sluice {
 
 namespace detail {
 
-struct PipelineAccess {
-    template <class StageList, class SlotList>
-    static const auto& core(const Pipeline<StageList, SlotList>& pipeline) noexcept {
-        return pipeline.core_;
-    }
-    template <class Batch, Backend B>
-    static const auto& core(const AnyPipeline<Batch, B>& pipeline) noexcept {
-        return pipeline.core();
-    }
-};
-
 namespace description {
 
 /// The number of a stream among those seen so far, itself included.

@@ -13,6 +13,7 @@
 #include <sluice/report/detail/drawing_text.hpp>
 #include <sluice/report/detail/timeline_lanes.hpp>
 #include <sluice/report/detail/write_file.hpp>
+#include <sluice/report/timeline_report.hpp>
 
 namespace sluice::detail::drawing {
 
@@ -103,6 +104,8 @@ public:
         const std::vector<std::vector<counters::Step>> steps = counters::steps_of(timeline_);
         for (std::size_t i = 0; i < steps.size(); ++i)
             add_counter(timeline_.counters()[i], root, rank++, steps[i]);
+        if (const std::string latency = timeline_table::latency_text(timeline_); !latency.empty())
+            add_instant(latency, add_track("latency", root, rank++));
         // Kept in order where times are equal, so that on each track an end comes before the next begin.
         std::stable_sort(events_.begin(), events_.end(),
                          [](const Event& a, const Event& b) { return a.time < b.time; });
@@ -197,6 +200,17 @@ private:
             const auto time = static_cast<std::uint64_t>(nanoseconds(step.time));
             events_.push_back({time, track, 0, SpanKind::compute, false, true, step.value});
         }
+    }
+
+    void add_instant(const std::string& name, std::uint64_t track) {
+        Message instant;
+        instant.number(field::event_type, 3); // TYPE_INSTANT
+        instant.number(field::event_track, track);
+        instant.text(field::event_name, clean_text(name));
+        Message packet;
+        packet.number(field::packet_timestamp, static_cast<std::uint64_t>(nanoseconds(timeline_.begin())));
+        packet.text(field::packet_track_event, instant.bytes);
+        add_packet(std::move(packet));
     }
 
     void add_event(const Event& event) {

@@ -53,8 +53,15 @@ inline void note_pace(PipelineTimes& times) {
                      static_cast<double>(times.fills.back().batch - times.fills.front().batch);
 }
 
-/// How long each batch took of which it is known when it was submitted and when each stage was done with it.
+/// How long each batch took of which it is known when it was submitted and when each stage was done with it that runs for every
+/// batch: until the last one that ran for it. One that runs for several runs for the last of them.
 inline std::vector<double> latencies_of(const PipelineTimes& times) {
+    const auto runs_always = [&](std::size_t stage) {
+        return times.batches_a_run.empty() || times.batches_a_run[stage] == 1;
+    };
+    std::size_t wanted = 0;
+    for (std::size_t stage = 0; stage < times.stage_names.size(); ++stage)
+        wanted += runs_always(stage) ? 1U : 0U;
     std::vector<StageTime> works;
     for (const StageTime& time : times.stages) {
         if (time.stage < times.stage_names.size())
@@ -67,11 +74,13 @@ inline std::vector<double> latencies_of(const PipelineTimes& times) {
     for (const StageTime& submit : times.submits) {
         while (at < works.size() && works[at].batch < submit.batch)
             ++at;
-        const std::size_t first = at;
+        std::size_t found = 0;
         double end = 0;
-        for (; at < works.size() && works[at].batch == submit.batch; ++at)
+        for (; at < works.size() && works[at].batch == submit.batch; ++at) {
+            found += runs_always(works[at].stage) ? 1U : 0U;
             end = works[at].end > end ? works[at].end : end;
-        if (at - first == times.stage_names.size())
+        }
+        if (found == wanted)
             latencies.push_back(end - (submit.made > 0 ? submit.made : submit.begin));
     }
     return latencies;

@@ -10,6 +10,7 @@
 #include <sluice/report/detail/svg_rows.hpp>
 #include <sluice/report/detail/svg_style.hpp>
 #include <sluice/report/detail/write_file.hpp>
+#include <sluice/report/timeline_report.hpp>
 
 namespace sluice::detail::drawing {
 
@@ -139,9 +140,16 @@ inline std::string draw_legend(const std::vector<SpanStyles::LegendItem>& items,
 }
 
 /// What is to be said below a picture.
-inline std::vector<std::string> notes_of(const PicturePlot& plot, std::size_t edges,
+inline std::vector<std::string> notes_of(const PicturePlot& plot,
+                                         const std::vector<const Timeline*>& timelines, std::size_t edges,
                                          const std::string& caption) {
     std::vector<std::string> notes;
+    for (const Timeline* timeline : timelines) {
+        const std::string latency = timeline_table::latency_text(*timeline);
+        const bool is_named = timelines.size() > 1 && !timeline->title().empty();
+        if (!latency.empty())
+            notes.push_back((is_named ? timeline->title() + ": " : "") + latency + '.');
+    }
     if (plot.merged)
         notes.emplace_back("Spans narrower than a quarter of a pixel are merged with their neighbours.");
     if (plot.crowded)
@@ -181,7 +189,7 @@ inline std::string svg_picture(const char* who, const std::vector<const Timeline
     y += 22;
     std::string below =
         draw_legend(plot.styles.legend(plot.merged || plot.crowded, plot.edges > 0), options.width, y);
-    for (const std::string& note : notes_of(plot, edges, options.caption)) {
+    for (const std::string& note : notes_of(plot, timelines, edges, options.caption)) {
         for (const std::string& line : timeline_text::lines_of<Pixels>(note, options.width - 24)) {
             if (!line.empty())
                 below += svg_text(12, y + 14, "muted", line, options.width);

@@ -54,6 +54,21 @@ inline std::string wrapped(const std::string& text) {
 // The head
 // -----------------------------------------------------------------------------------------------------
 
+/// Of at least one batch.
+inline std::string latency_text(const LatencyReport& latency) {
+    const TimeUnit of = unit_for(latency.median);
+    const auto time = [&](double value) { return four_digits(value / of.microseconds); };
+    return std::string("latency in ") + of.name + ": median " + time(latency.median) + ", p99 " +
+           time(latency.p99) + ", p99.9 " + time(latency.p99_9) + ", max " + time(latency.longest) + ", of " +
+           count(latency.batches) + (latency.batches == 1 ? " batch" : " batches");
+}
+/// Empty where nobody has said any.
+inline std::string latency_text(const Timeline& timeline) {
+    if (timeline.latencies().empty())
+        return {};
+    return latency_text(timeline_report::report_of_latencies(timeline.latencies()));
+}
+
 inline std::string head_of(const TimelineReport& report) {
     std::string head;
     if (!report.title.empty())
@@ -77,13 +92,8 @@ inline std::string head_of(const TimelineReport& report) {
         head += "rows: " + percent(report.overlap) + " % two or more computing, busy times sum to " +
                 four_digits(report.serial_sum) + " x the wall time\n";
     }
-    if (const LatencyReport& latency = report.latency; latency.batches > 0) {
-        const TimeUnit of = unit_for(latency.median);
-        const auto time = [&](double value) { return four_digits(value / of.microseconds); };
-        head += std::string("latency in ") + of.name + ": median " + time(latency.median) + ", p99 " +
-                time(latency.p99) + ", p99.9 " + time(latency.p99_9) + ", max " + time(latency.longest) +
-                ", of " + count(latency.batches) + (latency.batches == 1 ? " batch\n" : " batches\n");
-    }
+    if (report.latency.batches > 0)
+        head += latency_text(report.latency) + '\n';
     return head;
 }
 
