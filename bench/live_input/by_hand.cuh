@@ -100,17 +100,19 @@ private:
     Counts counts_;
 };
 
-/// A chain of small stages: on one stream, on a stream each with two events a slot, or as graphs.
+/// A chain of small stages: on one stream, on a stream each with two events a slot, or as graphs. With two slots and one batch under
+/// way, a slot has a graph of its own, and an event behind the last launch says when the next may begin.
 class PacedByHand final : public Subject {
 public:
-    enum Way : std::size_t { serial, overlapped, one_graph, graph_each_stage };
+    enum Way : std::size_t { serial, overlapped, one_graph, graph_a_slot, graph_each_stage };
 
     PacedByHand(const CudaKit& kit, std::size_t stages, Way way) : kit_(kit), way_(way), stages_(stages) {
         for (std::size_t stage = 0; stage < (way == overlapped || way == graph_each_stage ? stages : 1);
              ++stage)
             streams_.push_back(make_stream());
-        if (way == one_graph) {
-            graphs_.push_back(capture(0, stages));
+        if (way == one_graph || way == graph_a_slot) {
+            for (std::size_t slot = 0; slot < (way == one_graph ? 1 : 2); ++slot)
+                graphs_.push_back(capture(0, stages));
         } else if (way == graph_each_stage) {
             for (std::size_t stage = 0; stage < stages; ++stage)
                 graphs_.push_back(capture(stage, stage + 1));
@@ -128,6 +130,11 @@ public:
     bool take(const Frame& /*frame*/) override {
         if (way_ == one_graph)
             check(cudaGraphLaunch(graphs_[0], streams_[0]));
+        if (way_ == graph_a_slot) {
+            check(cudaEventSynchronize(free_[0]));
+            check(cudaGraphLaunch(graphs_[counts_.submitted % 2], streams_[0]));
+            check(cudaEventRecord(free_[0], streams_[0]));
+        }
         for (std::size_t stage = 0; way_ == serial && stage < stages_; ++stage)
             launch(stage, streams_[0]);
         for (std::size_t stage = 0; streams_.size() > 1 && stage < stages_; ++stage) {

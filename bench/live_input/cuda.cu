@@ -25,9 +25,9 @@ Rows cuda_rows() {
         },
         [&](std::size_t stages, std::size_t way) -> MakeSubject {
             // A graph of whole steps is what the last way is, too.
-            constexpr PacedByHand::Way ways[] = {PacedByHand::serial, PacedByHand::overlapped,
-                                                 PacedByHand::one_graph, PacedByHand::graph_each_stage,
-                                                 PacedByHand::one_graph};
+            constexpr PacedByHand::Way ways[] = {PacedByHand::serial,           PacedByHand::overlapped,
+                                                 PacedByHand::one_graph,        PacedByHand::graph_a_slot,
+                                                 PacedByHand::graph_each_stage, PacedByHand::one_graph};
             return
                 [kit, stages, way = ways[way]] { return std::make_unique<PacedByHand>(*kit, stages, way); };
         });

@@ -10,7 +10,7 @@
 ///   `take`, the longest call that handed a frame over; `MiB`, by how much the process's and the device's memory grew from a
 ///   quarter of the row to its end. Asked: (a) p50 <= 3 ms and p99 <= 5 ms, (b) p99 <= 2 ms.
 /// - paced: a batch each 200 us through two or four stages of one small block. From before `submit` to the end of the last stage; the
-///   two sides in five turns. Asked of the first three ways: p50 <= 1.1 times by hand, p99 <= 1.5 times its own p50. "by default",
+///   two sides in five turns. Asked of the first four ways: p50 <= 1.1 times by hand, p99 <= 1.5 times its own p50. "by default",
 ///   a graphed step has each stage work on the batch after the next stage's, which is for rate and not for latency.
 /// - bound: what the host pays for a step of two stages that do nothing, in bursts in turns. Asked: <= 1.012 times by hand.
 ///

@@ -130,6 +130,7 @@ void add_rows(const std::shared_ptr<Kit>& kit, Rows& rows, ByHand by_hand, Paced
     const Way ways[] = {
         {"serial", {.schedule = Schedule::serial}, true},
         {"overlapped", {.schedule = Schedule::overlapped}, true},
+        {"graphed, one slot", {.schedule = Schedule::graphed, .slots = 1}, true},
         {"graphed, in_flight 1", {.schedule = Schedule::graphed, .in_flight = 1}, true},
         {"graphed, each stage", {.schedule = Schedule::graphed, .graph_each_stage = true}, false},
         {"graphed, by default", {.schedule = Schedule::graphed}, false},
