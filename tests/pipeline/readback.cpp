@@ -44,6 +44,49 @@ TEST_CASE("Readback: results come in order and whole, however many are pushed") 
     }
 }
 
+TEST_CASE("Readback: results of any number of bytes arrive whole, from wherever they begin") {
+    Delay::set({.one_in = 0});
+    using Byte = unsigned char;
+    constexpr std::size_t most = 3000;
+    const BasicStream<B> stream;
+    DeviceBuffer<Byte, B> values(most + 8);
+    DeviceBuffer<std::int64_t, B> length(1);
+    std::vector<Byte> bytes(most + 8);
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+        bytes[i] = static_cast<Byte>(i % 251);
+    copy_and_wait(stream, values, bytes);
+    std::vector<Byte> result;
+    std::size_t results = 0;
+    Readback<Byte, B> readback(
+        most,
+        [&](std::size_t, std::span<const Byte> of) {
+            result.assign(of.begin(), of.end());
+            ++results;
+        },
+        1);
+    std::size_t pushes = 0;
+    for (const std::size_t from : {0u, 1u, 2u, 4u}) {
+        for (const std::size_t size :
+             {0u, 1u, 3u, 4u, 127u, 128u, 129u, 512u, 516u, 1021u, 1024u, 1025u, 3000u}) {
+            CAPTURE(from);
+            CAPTURE(size);
+            const DeviceSpan<const Byte, B> pushed(values.data() + from, size);
+            const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(from);
+            readback.push(stream, pushed);
+            readback.finish();
+            CHECK(result == std::vector<Byte>(begin, begin + static_cast<std::ptrdiff_t>(size)));
+
+            const std::size_t part = size / 2;
+            copy_and_wait(stream, length, std::vector<std::int64_t>{static_cast<std::int64_t>(part)});
+            readback.push(stream, pushed, length);
+            readback.finish();
+            CHECK(result == std::vector<Byte>(begin, begin + static_cast<std::ptrdiff_t>(part)));
+            pushes += 2;
+        }
+    }
+    CHECK(results == pushes);
+}
+
 TEST_CASE("Readback: pushing waits only when all slots are on their way, and polling never") {
     if (!streams_overlap<B>())
         return;

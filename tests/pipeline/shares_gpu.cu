@@ -2,6 +2,7 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ __global__ void note_multiprocessor(unsigned* seen, unsigned size, long long cyc
     while (clock64() - begin < cycles) {
     }
 }
+
+__global__ void count(unsigned* counter) { ++*counter; }
 
 // Five times a loop.
 __global__ void count_and_decide(unsigned* counter, ConditionSetter again) {
@@ -329,6 +332,39 @@ TEST_CASE("Shares: captures on a stream of a share keep it") {
         Cuda::destroy_share(shares[1]);
     }
     CHECK(alive_now<Cuda>() == before);
+}
+
+TEST_CASE("Shares: small results of a stage with a share come back whole") {
+    if (!is_shared())
+        return;
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        CAPTURE(static_cast<int>(schedule));
+        DeviceBuffer<unsigned, Cuda> counter(1);
+        const CudaStream stream;
+        fill_bytes(stream, counter, 0);
+        stream.sync();
+        std::vector<unsigned> results;
+        Readback<unsigned, Cuda> readback(
+            1, [&](std::size_t, std::span<const unsigned> of) { results.push_back(of[0]); }, 4);
+        {
+            Pipeline pipeline{Stages{Stage{"counts",
+                                           [&](CudaStreamRef on, int) {
+                                               count<<<1, 1, 0, on.get()>>>(counter.data());
+                                               readback.push(on, counter);
+                                           },
+                                           StageOptions<Cuda>{.multiprocessors = 8}},
+                                     Stage{"other", [](CudaStreamRef on, int) { ops::spin(on.get(), 10); }}},
+                              {.schedule = schedule}};
+            for (int batch = 0; batch < 40; ++batch)
+                pipeline.submit(0);
+            pipeline.finish();
+        }
+        readback.finish();
+        std::vector<unsigned> expected;
+        for (unsigned batch = 1; batch <= 40; ++batch)
+            expected.push_back(batch);
+        CHECK(results == expected);
+    }
 }
 
 TEST_CASE("Shares: work with a condition runs eagerly beside graphs") {

@@ -131,6 +131,13 @@ struct Hooked {
         before("copy", stream);
         B::copy_to_ring(stream, copy);
     }
+    static bool copy_to_place(NativeStream stream, const sluice::detail::RingCopy& copy) requires requires {
+        B::copy_to_place(stream, copy);
+    }
+    {
+        before("copy", stream);
+        return B::copy_to_place(stream, copy);
+    }
     static NativeSemaphore create_semaphore() {
         before("create_semaphore");
         return B::create_semaphore();

@@ -102,6 +102,8 @@ struct UncheckedCuda : CudaGraphs, CudaHostFunctions, CudaSemaphores, CudaRingCo
 
     /// As `detail::RingCopy`, in the order of `stream`.
     static void copy_to_ring(NativeStream stream, const detail::RingCopy& copy);
+    /// The same to one place, by a kernel, unless a plain copy has to do it: then it gives false.
+    static bool copy_to_place(NativeStream stream, const detail::RingCopy& copy);
     /// As `detail::RowsCopy`, in the order of `stream`.
     static void copy_rows(const detail::RowsCopy& copy, CopyKind kind, NativeStream stream);
 

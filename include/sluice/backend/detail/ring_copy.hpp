@@ -13,7 +13,9 @@ namespace sluice::detail {
 /// from `header` on the values. So a graph may be launched again before the results of its last launches have been taken.
 ///
 /// A backend that has it: `bool has_ring_copies(bool load)`, of the current device; within a capture `load` must be false. And
-/// `copy_to_ring(stream, ring_copy)`, where it has them.
+/// `copy_to_ring(stream, ring_copy)`, where it has them. One whose own copies of a few bytes take long also has
+/// `bool copy_to_place(stream, ring_copy)`, for work that is not captured: `row` is the only place then, without a counter, and
+/// `depth` 0. It gives false where an ordinary copy has to do it.
 struct RingCopy {
     static constexpr std::size_t header = 64;
 

@@ -44,7 +44,7 @@ public:
                       "sluice::Readback: values must be trivially copyable, and aligned to 64 bytes at most");
         // One block copies to a row, which is no good for large results.
         const std::size_t depth = std::bit_floor(slots);
-        if (depth > 1 && depth * stride_ <= most_in_a_row && has_ring_copies<B>(true))
+        if (depth * stride_ <= most_in_a_row && has_ring_copies<B>(true))
             depth_ = depth;
     }
 
@@ -84,6 +84,13 @@ public:
                 length,
                 static_cast<std::uint32_t>(depth_),
                 static_cast<std::uint32_t>(stride_),
+                static_cast<std::uint32_t>(size * sizeof(T))};
+    }
+
+    /// For a copy to this place, by which no counter moves.
+    static RingCopy copy_to(const Place& place, const T* from, std::size_t size,
+                            const std::int64_t* length) noexcept {
+        return {reinterpret_cast<std::byte*>(place.length),  from, length, 0, 0,
                 static_cast<std::uint32_t>(size * sizeof(T))};
     }
 

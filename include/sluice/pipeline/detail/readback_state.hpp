@@ -224,7 +224,14 @@ void ReadbackState<T, B>::push(BasicStreamRef<B> stream, DeviceSpan<const T, B> 
         places_->add(spare_);
     }
     try {
-        copy_to_place(stream, slot.place, values, length);
+        bool copied = false;
+        if constexpr (requires(RingCopy small) { B::copy_to_place(stream.get(), small); }) {
+            const std::int64_t* const number = length != nullptr ? length->data() : nullptr;
+            copied = B::copy_to_place(stream.get(),
+                                      Places::copy_to(slot.place, values.data(), values.size(), number));
+        }
+        if (!copied)
+            copy_to_place(stream, slot.place, values, length);
         slot.arrived.record(stream);
     } catch (...) {
         // No event will tell of the copy's end, and the slot's memory must not go before it.

@@ -195,6 +195,13 @@ SLUICE_BODY void UncheckedCuda::copy_to_ring(NativeStream stream, const detail::
     note_operation(stream);
 }
 
+SLUICE_BODY bool UncheckedCuda::copy_to_place(NativeStream stream, const detail::RingCopy& copy) {
+    const bool copied = launch_small_copy(stream, copy);
+    if (copied)
+        note_operation(stream);
+    return copied;
+}
+
 SLUICE_BODY void UncheckedCuda::copy_rows(const detail::RowsCopy& copy, CopyKind kind, NativeStream stream) {
     // As in `copy`.
     if (kind == CopyKind::host_to_host)

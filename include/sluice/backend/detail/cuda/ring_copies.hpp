@@ -17,6 +17,8 @@ struct CudaRingCopies {
 
 protected:
     static void launch_ring_copy(cudaStream_t stream, const detail::RingCopy& copy);
+    /// False, and nothing is launched, where a copy by the copy engine is quicker, or the kernel cannot be had or may not reach.
+    static bool launch_small_copy(cudaStream_t stream, const detail::RingCopy& copy);
 };
 
 } // namespace sluice
