@@ -57,14 +57,14 @@ def giou_lines(table: Table) -> None:
     packed = batch.predictions.detach()[batch.mask].requires_grad_()
     whole, half = batch.predictions, batch.predictions_16
     compiled = torch.compile(padding_loss, fullgraph=True)
-    ours_compiled = torch.compile(lambda p, t, o: sluice.giou_loss(p, t, o), fullgraph=True)
+    ours_compiled = torch.compile(lambda p, t, o: sluice.giou_loss(p, t, o, formula="article"), fullgraph=True)
     losses = [
         ("pytorch, padding", whole, lambda: padding_loss(whole, batch.padded, batch.mask)),
         ("pytorch, compiled padding", whole, lambda: compiled(whole, batch.padded, batch.mask)),
-        ("sluice, offsets", whole, lambda: sluice.giou_loss(whole, targets, offsets)),
-        ("sluice, offsets, bfloat16", half, lambda: sluice.giou_loss(half, targets, offsets)),
-        ("sluice, ragged predictions", packed, lambda: sluice.giou_loss(packed, targets, offsets)),
-        ("sluice, mask", whole, lambda: sluice.giou_loss(whole, batch.padded, mask=batch.mask)),
+        ("sluice, offsets", whole, lambda: sluice.giou_loss(whole, targets, offsets, formula="article")),
+        ("sluice, offsets, bfloat16", half, lambda: sluice.giou_loss(half, targets, offsets, formula="article")),
+        ("sluice, ragged predictions", packed, lambda: sluice.giou_loss(packed, targets, offsets, formula="article")),
+        ("sluice, mask", whole, lambda: sluice.giou_loss(whole, batch.padded, mask=batch.mask, formula="article")),
         ("sluice, compiled", whole, lambda: ours_compiled(whole, targets, offsets)),
     ]
     expected = padding_loss(whole.double(), batch.padded, batch.mask)
@@ -86,12 +86,13 @@ def giou_lines(table: Table) -> None:
         table.line("autograd: the sum of 8 numbers: both, on one thread", lambda: both(few.sum, few), graph=False)
         for name, leaf, loss in losses:
             table.line(f"giou: {name}: both, on one thread", lambda loss=loss, leaf=leaf: both(loss, leaf), graph=False)
-    at_once = torch.compile(lambda p, t, o: sluice.giou_loss_and_gradient(p, t, o), fullgraph=True)
+    at_once = torch.compile(lambda p, t, o: sluice.giou_loss_and_gradient(p, t, o, formula="article"), fullgraph=True)
     for name, boxes, work in [
-            ("sluice, offsets", whole, lambda: sluice.giou_loss_and_gradient(whole, targets, offsets)),
-            ("sluice, offsets, bfloat16", half, lambda: sluice.giou_loss_and_gradient(half, targets, offsets)),
-            ("sluice, ragged predictions", packed, lambda: sluice.giou_loss_and_gradient(packed, targets, offsets)),
-            ("sluice, mask", whole, lambda: sluice.giou_loss_and_gradient(whole, batch.padded, mask=batch.mask)),
+            ("sluice, offsets", whole, lambda: sluice.giou_loss_and_gradient(whole, targets, offsets, formula="article")),
+            ("sluice, offsets, bfloat16", half, lambda: sluice.giou_loss_and_gradient(half, targets, offsets, formula="article")),
+            ("sluice, ragged predictions", packed,
+             lambda: sluice.giou_loss_and_gradient(packed, targets, offsets, formula="article")),
+            ("sluice, mask", whole, lambda: sluice.giou_loss_and_gradient(whole, batch.padded, mask=batch.mask, formula="article")),
             ("sluice, compiled", whole, lambda: at_once(whole, targets, offsets))]:
         if boxes is not half:
             close(f"giou's gradient at once, {name}", work()[1], gradient[batch.mask] if boxes is packed else gradient, 1e-4)

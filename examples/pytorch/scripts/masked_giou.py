@@ -38,7 +38,7 @@ def before() -> torch.Tensor:
 
 def after() -> torch.Tensor:
     """The boxes that there are, and nothing else."""
-    return sluice.giou_loss(predictions, targets, offsets)
+    return sluice.giou_loss(predictions, targets, offsets, formula="article")
 
 
 def steps(loss_of):

@@ -2,12 +2,12 @@
 #include <torch/csrc/stable/library.h>
 
 STABLE_TORCH_LIBRARY(sluice, library) {
-    library.def("giou_loss(Tensor predictions, Tensor targets, Tensor offsets, str formula='article', "
+    library.def("giou_loss(Tensor predictions, Tensor targets, Tensor offsets, str formula='torchvision', "
                 "str reduction='mean', bool with_gradient=True) -> (Tensor, Tensor)");
-    library.def("giou_loss_masked(Tensor predictions, Tensor targets, Tensor mask, str formula='article', "
+    library.def("giou_loss_masked(Tensor predictions, Tensor targets, Tensor mask, str formula='torchvision', "
                 "str reduction='mean', bool with_gradient=True) -> (Tensor, Tensor, Tensor)");
     library.def(
-        "giou_loss_and_gradient(Tensor predictions, Tensor targets, Tensor offsets, str formula='article', "
+        "giou_loss_and_gradient(Tensor predictions, Tensor targets, Tensor offsets, str formula='torchvision', "
         "str reduction='mean', float scale=1.0) -> (Tensor, Tensor)");
     library.def(
         "giou_loss_backward(Tensor incoming, Tensor gradient, Tensor offsets, str reduction, SymInt width, "

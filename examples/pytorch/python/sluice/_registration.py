@@ -24,19 +24,19 @@ def loss_shape(reduction: str, rows: int) -> list[int]:
 
 
 @register_fake("sluice::giou_loss")
-def _(predictions, targets, offsets, formula="article", reduction="mean", with_gradient=True):
+def _(predictions, targets, offsets, formula="torchvision", reduction="mean", with_gradient=True):
     real = real_type(predictions)
     return (predictions.new_empty(loss_shape(reduction, offsets.shape[0] - 1), dtype=real),
             predictions.new_empty(targets.shape if with_gradient else [0, 4], dtype=real))
 
 
 @register_fake("sluice::giou_loss_and_gradient")
-def _(predictions, targets, offsets, formula="article", reduction="mean", scale=1.0):
+def _(predictions, targets, offsets, formula="torchvision", reduction="mean", scale=1.0):
     return predictions.new_empty([], dtype=real_type(predictions)), predictions.new_empty(predictions.shape)
 
 
 @register_fake("sluice::giou_loss_masked")
-def _(predictions, targets, mask, formula="article", reduction="mean", with_gradient=True):
+def _(predictions, targets, mask, formula="torchvision", reduction="mean", with_gradient=True):
     real = real_type(predictions)
     return (predictions.new_empty(loss_shape(reduction, mask.shape[0]), dtype=real),
             predictions.new_empty(targets.shape if with_gradient else [0, 4], dtype=real),

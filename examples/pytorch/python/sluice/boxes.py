@@ -35,9 +35,24 @@ def require_no_gradient(op: str, targets: torch.Tensor) -> None:
         raise RuntimeError(f"sluice.{op}: targets requires a gradient; expected a tensor that does not, such as targets.detach()")
 
 
+def same_rows(op: str, own: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+    """`offsets` of the targets, which the predictions' have to equal: offsets that make no sense where only a GPU knows."""
+    if own is offsets:
+        return offsets
+    if own.shape != offsets.shape:
+        raise RuntimeError(f"sluice.{op}: predictions has {own.shape[0] - 1} rows, expected {offsets.shape[0] - 1}, as targets has")
+    if own.device == offsets.device and (own.device.type != "cpu" or torch.compiler.is_compiling()):
+        return torch.where((own == offsets).all(), offsets, -1)
+    if not torch.equal(own.cpu(), offsets.cpu()):
+        row = int((own.cpu().diff() != offsets.cpu().diff()).nonzero()[0])
+        raise RuntimeError(f"sluice.{op}: predictions has {int(own.diff()[row])} boxes in row {row}, expected "
+                           f"{int(offsets.diff()[row])}, as targets has")
+    return offsets
+
+
 def giou_loss(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optional[torch.Tensor] = None, *,
-              mask: Optional[torch.Tensor] = None, formula: str = "article", reduction: str = "mean") -> torch.Tensor:
-    """GIoU of predicted boxes and their targets, boxes being (x1, y1, x2, y2): one operator, forward and backward.
+              mask: Optional[torch.Tensor] = None, formula: str = "torchvision", reduction: str = "mean") -> torch.Tensor:
+    """The GIoU loss of predicted boxes and their targets, boxes being (x1, y1, x2, y2): one operator, forward and backward.
 
     The targets are
 
@@ -49,13 +64,15 @@ def giou_loss(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optiona
     or a nested tensor of the same rows. It is of float32, float64, bfloat16 or float16, and read without a cast; targets may
     be integers, too. Arithmetic is in float64, the result in float32 (float64 for predictions of that).
 
-    `formula` is "article": intersection / max(union, 1e-5) - (C - union) / C, with C the area around both, at least 1e-5;
-    or "torchvision": `torchvision.ops.generalized_box_iou_loss`. `reduction` is "mean" or "sum" over all boxes, or "row_mean"
-    or "row_sum", one number a row; a mean without boxes is 0.
+    `formula` is "torchvision", as `torchvision.ops.generalized_box_iou_loss`: 0 where a box is its target, up to 2 elsewhere.
+    Or "article", which is no loss but a score, 1 where a box is its target, to be maximised: intersection / max(union, 1e-5)
+    - (C - union) / C, with C the area around both, at least 1e-5, and an intersection that two misses make positive.
+    `reduction` is "mean" or "sum" over all boxes, or "row_mean" or "row_sum", one number a row; a mean without boxes is 0.
 
     Only `predictions` gets a gradient, and only a first one. Wrong tensors raise a RuntimeError of one sentence. What only
-    the device could see is checked on the CPU, and there only: offsets that decrease, or a row with more targets than
-    predictions. On a GPU such a row makes its loss and the mean NaN, and nothing is read or written out of bounds.
+    the device could see is checked on the CPU, and there only: offsets that decrease, a row with more targets than
+    predictions, or nested predictions whose rows are not as long as the targets'. On a GPU such a row makes its loss and the
+    mean NaN, such nested rows all losses, and nothing is read or written out of bounds.
     """
     wanted = predictions.requires_grad and torch.is_grad_enabled()
     eagerly = wanted and not torch.compiler.is_compiling()
@@ -68,15 +85,13 @@ def giou_loss(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optiona
     targets, offsets = parts_of("giou_loss", targets, offsets)
     if predictions.is_nested:
         predictions, own = parts_of("giou_loss", predictions, None)
-        if own.shape != offsets.shape:
-            raise RuntimeError(f"sluice.giou_loss: predictions has {own.shape[0] - 1} rows, expected "
-                               f"{offsets.shape[0] - 1}, as targets has")
+        offsets = same_rows("giou_loss", own, offsets)
     ragged = eager_loss if eagerly else torch.ops.sluice.giou_loss
     return ragged(predictions, targets, offsets, formula, reduction, wanted)[0]
 
 
 def giou_loss_and_gradient(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optional[torch.Tensor] = None, *,
-                           mask: Optional[torch.Tensor] = None, formula: str = "article", reduction: str = "mean",
+                           mask: Optional[torch.Tensor] = None, formula: str = "torchvision", reduction: str = "mean",
                            scale: float = 1.0) -> tuple[torch.Tensor, torch.Tensor]:
     """The loss, and its gradient by `predictions` times `scale`, at once: for a loss that nothing follows.
 
