@@ -137,13 +137,13 @@ class CudaDevice:
 Device = Union[CpuDevice, CudaDevice]
 
 
-def device_of(device: Union[None, str, torch.device, Device]) -> Device:
-    """CUDA's current device where there is one, unless another is named."""
+def device_of(device: Union[None, int, str, torch.device, Device]) -> Device:
+    """CUDA's current device where there is one, unless another is named; a number is one of CUDA's."""
     if device is None:
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    if not isinstance(device, (str, torch.device)):
+    if not isinstance(device, (int, str, torch.device)):
         return device
-    named = torch.device(device)
+    named = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
     if named.type == "cpu":
         return CpuDevice()
     if named.type == "cuda":

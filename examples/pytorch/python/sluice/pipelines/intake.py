@@ -8,7 +8,7 @@ from typing import Any, Optional
 import torch
 
 from sluice.pipelines.devices import Device
-from sluice.pipelines.trees import map_tensors, tensors_of
+from sluice.pipelines.trees import is_plain, map_tensors, tensors_of, version_of
 
 
 class Slot:
@@ -18,6 +18,7 @@ class Slot:
         self.tensors: list[torch.Tensor] = []
         self.copied = device.event()
         self.in_use = False
+        self.whole: list[torch.Tensor] = []  # nested and sparse tensors of the batch, in memory of their own
         self.sources: list[tuple[torch.Tensor, int]] = []  # what is copied from, and its version
         self.batch = -1
         self.handed: list[weakref.ref] = []  # tensors of the batch
@@ -45,7 +46,7 @@ class Intake:
         slot = self.slots[index % len(self.slots)]
         if slot.in_use:  # bounds how far the host can be ahead, and what it holds
             self.device.wait_on_host(slot.copied)
-        slot.sources = []
+        slot.sources, slot.whole = [], []
         tensors = tensors_of(batch)
         self.refuse_overwritten(index, tensors)
         if any(tensor.device.type != "cpu" for tensor in tensors):  # made by work that was enqueued just now
@@ -55,13 +56,17 @@ class Intake:
 
         def into_slot(tensor: torch.Tensor) -> torch.Tensor:
             nonlocal count
+            slot.sources.append((tensor, version_of(tensor)))
+            if not is_plain(tensor):
+                slot.whole.append(tensor.detach().to(self.device.device, non_blocking=True, copy=True))
+                return slot.whole[-1].detach()
             target = self.room(slot, count, tensor)
             count += 1
             target.copy_(tensor, non_blocking=True)
-            slot.sources.append((tensor, tensor._version))
             return target
 
-        with self.device.on(stream), torch.no_grad():
+        # Under inference_mode, slots would be made that no later training could save for its backward pass.
+        with self.device.on(stream), torch.inference_mode(False), torch.no_grad():
             placed = map_tensors(into_slot, batch)
         self.device.record(slot.copied, stream)
         slot.in_use = True
@@ -91,7 +96,7 @@ class Intake:
         """Raises where a loader has written a batch over one that is still being copied, as far as PyTorch noticed."""
         for slot in self.slots:
             for held, version in slot.sources:
-                if any(held is tensor and tensor._version != version for tensor in tensors):
+                if any(held is tensor and version_of(tensor) != version for tensor in tensors):
                     raise RuntimeError(f"the loader wrote batch {index} into the memory of batch {slot.batch}, whose copy "
                                        "may be under way; expected memory of its own for each batch, or reuse=True")
 
@@ -105,7 +110,7 @@ class Intake:
     def clear(self, clean: bool) -> None:
         """After all copies are done. An exception, whose traceback may hold a batch, is no reason for another."""
         for slot in self.slots:
-            slot.sources, slot.in_use = [], False
+            slot.sources, slot.whole, slot.in_use = [], [], False
             if not clean:
                 slot.handed = []
 

@@ -1,43 +1,151 @@
-"""Tensors in tuples, lists and dictionaries: what loaders yield and stages exchange."""
+"""Batches: tensors in containers of any kind, which is what loaders yield and stages exchange.
+
+Containers are tuples, lists and dictionaries; named tuples; any other mapping, such as a `UserDict` (`transformers.BatchEncoding`);
+dataclasses; and what is registered with `torch.utils._pytree`, such as `transformers.ModelOutput`. All else is a leaf.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator
+import collections
+import copy
+import dataclasses
+import operator
+import sys
+from collections.abc import Mapping, MutableMapping
+from typing import Any, Callable, Iterator, NamedTuple, Optional
 
 import torch
+from torch.utils import _pytree
+
+CHILDLESS = frozenset([torch.Tensor, torch.nn.Parameter, str, bytes, int, float, bool, complex, type(None)])
 
 
 def as_tensor(leaf: Any) -> Any:
-    """A tensor over the same memory, for arrays of other libraries that offer it by DLPack."""
+    """A tensor of the same numbers, for arrays of NumPy, and of other libraries that offer DLPack. Arrays of what PyTorch has no
+    type for, such as strings, stay as they are."""
     if isinstance(leaf, torch.Tensor) or not hasattr(leaf, "__dlpack__"):
         return leaf
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(leaf, numpy.ndarray):
+        return of_numpy(numpy, leaf)
+    if any(stride < 0 for stride in getattr(leaf, "strides", None) or ()):
+        leaf = leaf.copy()  # PyTorch has no negative strides, and its DLPack ends the process where it meets one
     return torch.from_dlpack(leaf)
+
+
+def of_numpy(numpy: Any, array: Any) -> Any:
+    if array.dtype.kind not in "biufc" or isinstance(array, numpy.ma.MaskedArray):
+        return array
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    whole = all(stride >= 0 and stride % array.itemsize == 0 for stride in array.strides)
+    if not whole or not array.flags.writeable:  # a tensor of what cannot be written comes with a warning
+        array = array.copy()
+    try:
+        return torch.from_numpy(array)
+    except TypeError:  # a kind of number that PyTorch does not know
+        return array
+
+
+class Kind(NamedTuple):
+    """How a container of some type is opened, and made anew with other values in the same places."""
+
+    values: Callable[[Any], list]
+    names: Callable[[Any], Any]  # what is not values, and a graph may depend on
+    rebuilt: Callable[[Any, list], Any]
+
+
+def rebuilt_mapping(tree: Mapping, values: list) -> Any:
+    if not isinstance(tree, MutableMapping):
+        return type(tree)(dict(zip(tree, values)))
+    result = copy.copy(tree)  # so that whatever else it holds comes with it
+    for key, value in zip(list(tree), values):
+        result[key] = value
+    return result
+
+
+def rebuilt_dataclass(tree: Any, values: list) -> Any:
+    result = copy.copy(tree)
+    for field, value in zip(fields_of(tree), values):
+        object.__setattr__(result, field, value)  # frozen ones, too
+    return result
+
+
+def fields_of(tree: Any) -> list[str]:
+    return [field.name for field in dataclasses.fields(tree) if hasattr(tree, field.name)]
+
+
+PACKED = torch.nn.utils.rnn.PackedSequence
+DICTIONARY = Kind(lambda tree: list(tree.values()), tuple, lambda tree, values: dict(zip(tree, values)))
+TUPLE = Kind(list, len, lambda tree, values: tuple(values))
+LIST = Kind(list, len, lambda tree, values: values)
+NAMED = Kind(list, len, lambda tree, values: type(tree)._make(values))
+SEQUENCE = Kind(list, len, lambda tree, values: type(tree)(values))
+MAPPING = Kind(lambda tree: [tree[key] for key in tree], tuple, rebuilt_mapping)
+DATACLASS = Kind(lambda tree: [getattr(tree, field) for field in fields_of(tree)], fields_of, rebuilt_dataclass)
+# Its lengths are read on the CPU wherever its values are.
+SEQUENCES = Kind(lambda tree: [tree.data, tree.sorted_indices, tree.unsorted_indices],
+                 lambda tree: tuple(tree.batch_sizes.tolist()),
+                 lambda tree, values: PACKED(values[0], tree.batch_sizes, values[1], values[2]))
+KINDS: dict[type, Kind] = {dict: DICTIONARY, tuple: TUPLE, list: LIST, PACKED: SEQUENCES}
+
+
+def kind_of(tree: Any) -> Optional[Kind]:
+    """How `tree` is opened; nothing for a leaf."""
+    of = type(tree)
+    if of in CHILDLESS:
+        return None
+    found = KINDS.get(of)
+    if found is None and not isinstance(tree, (torch.Tensor, type)):
+        found = found_kind(of, tree)
+        if found is not None:
+            KINDS[of] = found
+    return found
+
+
+def found_kind(of: type, tree: Any) -> Optional[Kind]:
+    if isinstance(tree, tuple) and hasattr(of, "_make"):
+        return NAMED
+    if isinstance(tree, Mapping):
+        return MAPPING
+    registered = _pytree.SUPPORTED_NODES.get(of)
+    if registered is not None:
+        flatten, unflatten = registered.flatten_fn, registered.unflatten_fn
+        return Kind(lambda tree: list(flatten(tree)[0]), lambda tree: repr(flatten(tree)[1]),
+                    lambda tree, values: unflatten(values, flatten(tree)[1]))
+    if dataclasses.is_dataclass(of):
+        return DATACLASS
+    return SEQUENCE if isinstance(tree, (tuple, list, collections.UserList)) else None
 
 
 def map_tensors(work: Callable[[torch.Tensor], Any], tree: Any) -> Any:
     """The same tree with `work(tensor)` in place of each tensor."""
-    tree = as_tensor(tree)
     if isinstance(tree, torch.Tensor):
         return work(tree)
-    if isinstance(tree, dict):
-        return type(tree)((key, map_tensors(work, value)) for key, value in tree.items())
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*(map_tensors(work, value) for value in tree))
-    if isinstance(tree, (tuple, list)):
-        return type(tree)(map_tensors(work, value) for value in tree)
-    return tree
+    of = type(tree)
+    if of is tuple:
+        return tuple([map_tensors(work, value) for value in tree])
+    kind = kind_of(tree)
+    if kind is not None:
+        values = kind.values(tree)
+        mapped = [map_tensors(work, value) for value in values]
+        if all(map(operator.is_, mapped, values)):
+            return tree  # without a tensor: an object like others
+        return kind.rebuilt(tree, mapped)
+    if of in CHILDLESS:
+        return tree
+    leaf = as_tensor(tree)
+    return work(leaf) if isinstance(leaf, torch.Tensor) else leaf
 
 
 def leaves_of(tree: Any) -> Iterator[Any]:
     """Everything that is no container, in order."""
-    if isinstance(tree, dict):
-        for value in tree.values():
-            yield from leaves_of(value)
-    elif isinstance(tree, (tuple, list)):
-        for value in tree:
-            yield from leaves_of(value)
-    else:
+    kind = kind_of(tree)
+    if kind is None:
         yield tree
+    else:
+        for value in kind.values(tree):
+            yield from leaves_of(value)
 
 
 def tensors_of(tree: Any) -> list[torch.Tensor]:
@@ -45,22 +153,38 @@ def tensors_of(tree: Any) -> list[torch.Tensor]:
     if isinstance(tree, torch.Tensor):
         return [tree]
     found: list[torch.Tensor] = []
-    if isinstance(tree, dict):
-        tree = tree.values()
-    elif not isinstance(tree, (tuple, list)):
-        return found
+    if type(tree) is not tuple:
+        kind = kind_of(tree)
+        if kind is None:
+            return found
+        tree = kind.values(tree)
     for value in tree:
         if isinstance(value, torch.Tensor):
             found.append(value)
-        else:
+        elif type(value) not in CHILDLESS:
             found += tensors_of(value)
     return found
 
 
+def structure_of(tree: Any) -> Any:
+    """What two trees share whose leaves are in the same places: the types of containers, and their keys."""
+    kind = kind_of(tree)
+    if kind is None:
+        return None
+    return type(tree), kind.names(tree), tuple([structure_of(value) for value in kind.values(tree)])
+
+
 def signature_of(tree: Any) -> tuple:
-    """All that a graph reads of what it is given: addresses, shapes, strides and types of tensors, and other values."""
-    return tuple((leaf.data_ptr(), leaf.shape, leaf.stride(), leaf.dtype) if isinstance(leaf, torch.Tensor) else leaf
-                 for leaf in leaves_of(tree))
+    """All that a graph reads of what it is given: structure; addresses, shapes, strides and types of tensors; other values, of
+    which 1, 1.0 and True are three."""
+    leaves = [signature_of_tensor(leaf) if isinstance(leaf, torch.Tensor) else (type(leaf), leaf) for leaf in leaves_of(tree)]
+    return structure_of(tree), tuple(leaves)
+
+
+def signature_of_tensor(tensor: torch.Tensor) -> tuple:
+    if not is_plain(tensor):
+        return tensor.layout, tuple([signature_of_tensor(part) for part in parts_of(tensor)])
+    return tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype
 
 
 def call(function: Callable, batch: Any) -> Any:
@@ -70,11 +194,44 @@ def call(function: Callable, batch: Any) -> Any:
     return function(batch)
 
 
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is one block of numbers with strides: not nested, and not sparse."""
+    return tensor.layout == torch.strided and not tensor.is_nested
+
+
+def version_of(tensor: torch.Tensor) -> int:
+    """How often PyTorch saw it written; of a tensor made under `inference_mode`, nobody counts."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
 def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
     """NaNs of the same bits are the same."""
-    if a.shape != b.shape or a.dtype != b.dtype:
+    if a.layout != b.layout or a.is_nested != b.is_nested or a.dtype != b.dtype:
+        return False
+    if not is_plain(a):
+        first, second = parts_of(a), parts_of(b)
+        return len(first) == len(second) and a.dim() == b.dim() and all(map(same_bits, first, second))
+    if a.shape != b.shape:
         return False
     if a.numel() == 0:
         return True
-    first, second = (t.detach().contiguous().reshape(-1).view(torch.uint8) for t in (a, b.to(a.device)))
+    first, second = (t.detach().resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
+                     for t in (a, b.to(a.device)))
     return torch.equal(first, second)
+
+
+def parts_of(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """Plain tensors that say all of a nested or sparse one."""
+    tensor = tensor.detach()
+    if tensor.is_nested and tensor.layout == torch.jagged:
+        return [part for part in (tensor.values(), tensor.offsets(), tensor.lengths()) if part is not None]
+    if tensor.is_nested:
+        return list(tensor.unbind())
+    extents = torch.tensor(tensor.shape)
+    if tensor.layout == torch.sparse_coo:
+        return [extents, tensor._indices(), tensor._values()]
+    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return [extents, tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+    if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
+        return [extents, tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
+    return [tensor.to_dense()]
