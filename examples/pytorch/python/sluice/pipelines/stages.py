@@ -6,6 +6,8 @@ import dataclasses
 import weakref
 from typing import Any, Callable, Optional
 
+import torch
+
 from sluice.pipelines.devices import Device
 from sluice.pipelines.graphs import StageGraphs
 from sluice.pipelines.trees import call, tensors_of
@@ -14,10 +16,23 @@ from sluice.pipelines.trees import call, tensors_of
 class StageError(RuntimeError):
     """What a stage raised, with the stage and the batch; the original is its `__cause__`."""
 
-    def __init__(self, stage: str, batch: int, error: BaseException) -> None:
-        text = " ".join(str(error).split()) or "no message"
-        super().__init__(f"stage '{stage}', batch {batch}: {type(error).__name__}: {text}")
+    def __init__(self, text: str, stage: str = "", batch: int = -1) -> None:
+        super().__init__(text)
         self.stage, self.batch = stage, batch
+
+    def __reduce__(self) -> tuple:
+        return type(self), (*self.args, self.stage, self.batch)
+
+
+class StageOutOfMemoryError(StageError, torch.OutOfMemoryError):
+    """The same, for `except torch.OutOfMemoryError`."""
+
+
+def stage_error(stage: str, batch: int, error: BaseException) -> StageError:
+    """The error of a stage, to be raised from `error`."""
+    kind = StageOutOfMemoryError if isinstance(error, torch.OutOfMemoryError) else StageError
+    text = " ".join(str(error).split()) or "no message"
+    return kind(f"stage '{stage}', batch {batch}: {type(error).__name__}: {text}", stage, batch)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +88,7 @@ class RunningStage:
         except StageError:
             raise
         except Exception as error:
-            raise StageError(self.name, batch, error) from error
+            raise stage_error(self.name, batch, error) from error
         if not fixed and not is_last:
             self.made[slot] = [weakref.ref(tensor) for tensor in tensors_of(outputs)]
             self.forget(slot, tensors_of(inputs))
