@@ -1,5 +1,6 @@
 """Pipelines: results, ends, errors. What only a GPU shows is at the end."""
 
+import pickle
 import time
 
 import pytest
@@ -206,6 +207,32 @@ def test_report(device):
     assert (report.slots, report.slot_bytes) == (3, 3 * (5 * 6 + 5 * 4))
     assert str(report).startswith(f"overlapped on {run.device.device}: 40 batches")
     assert "train: " in str(report)
+
+
+def test_a_report_tells_stages_of_one_name_apart(device):
+    run = sluice.pipeline(lambda x: x + 1, lambda x: x * 2, sluice.stage(lambda x: x, "last"), device=device)
+    list(run([torch.zeros(2) for _ in range(20)]))
+    report = run.report()
+    for found in (report.stage_milliseconds, report.eager, report.replays):
+        assert list(found) == ["<lambda>", "<lambda> (1)", "last"]
+    assert "<lambda> (1): " in str(report) and repr(report).startswith("<sluice.Report: overlapped on")
+
+
+def test_errors_can_be_pickled_and_caught_by_their_kind(device):
+    def raising(error: BaseException):
+        def stage(x: torch.Tensor) -> torch.Tensor:
+            raise error
+
+        return stage
+
+    with pytest.raises(torch.OutOfMemoryError) as error:
+        list(sluice.pipeline(raising(torch.OutOfMemoryError("too large")), device=device)([torch.zeros(1)]))
+    assert isinstance(error.value, sluice.StageError)
+    for cause in (torch.OutOfMemoryError("too large"), ValueError("wrong")):
+        with pytest.raises(sluice.StageError) as error:
+            list(sluice.pipeline(raising(cause), device=device)([torch.zeros(1)]))
+        again = pickle.loads(pickle.dumps(error.value))
+        assert (str(again), type(again), again.stage, again.batch) == (str(error.value), type(error.value), "stage", 0)
 
 
 def test_report_leaves_out_what_is_between_two_iterations(device):

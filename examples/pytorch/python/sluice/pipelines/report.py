@@ -7,6 +7,16 @@ from typing import Any, Optional
 from sluice.pipelines.devices import Device
 
 
+def distinct(names: list[str]) -> list[str]:
+    """Names that differ: the second of the same name is followed by its place among the stages."""
+    found: list[str] = []
+    for place, name in enumerate(names):
+        while name in found:
+            name = f"{name} ({place})"
+        found.append(name)
+    return found
+
+
 class Times:
     """When stages began and ended, for some batches after the first ones."""
 
@@ -14,7 +24,7 @@ class Times:
 
     def __init__(self, device: Device, names: list[str], batches: int) -> None:
         self.device = device
-        self.names = names
+        self.names = distinct(names)
         self.most = batches
         self.seen = 0
         self.schedule: Optional[str] = None
@@ -54,7 +64,7 @@ class Times:
 
 
 class Report:
-    """Attributes for programs, `str()` for people."""
+    """Attributes for programs, `str()` for people. Stages of the same name are told apart by their place: "<lambda> (1)"."""
 
     def __init__(self, pipeline: Any) -> None:
         pipeline.device.synchronize()
@@ -65,9 +75,10 @@ class Report:
         self.slot_bytes = pipeline.intake.bytes()
         self.stage_milliseconds = pipeline.times.stage_milliseconds()
         self.batch_milliseconds = pipeline.times.batch_milliseconds()
-        self.replays = {s.name: s.graphs.replays for s in pipeline.stages}
-        self.eager = {s.name: s.graphs.eager for s in pipeline.stages}
-        self.refusals = {s.name: s.graphs.refusal for s in pipeline.stages if s.graphs.refusal}
+        stages = dict(zip(pipeline.times.names, pipeline.stages))
+        self.replays = {name: s.graphs.replays for name, s in stages.items()}
+        self.eager = {name: s.graphs.eager for name, s in stages.items()}
+        self.refusals = {name: s.graphs.refusal for name, s in stages.items() if s.graphs.refusal}
         self.choice = [] if pipeline.choice is None else pipeline.choice.lines()
         self.device = pipeline.device.device
 
@@ -83,6 +94,9 @@ class Report:
         if self.schedule == "serial":
             return f"'{slowest}' alone takes {stages[slowest] / total:.0%} of a batch, which bounds what overlapping can gain"
         return "the stages do not overlap: one of them fills the device, waits on the host, or is launched too slowly"
+
+    def __repr__(self) -> str:
+        return f"<sluice.Report: {self.schedule} on {self.device}, {self.batches} batches>"
 
     def __str__(self) -> str:
         rate = f", {self.batches / self.seconds:.1f} a second" if self.seconds > 0 else ""
