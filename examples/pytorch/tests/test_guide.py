@@ -33,7 +33,7 @@ def test_blocks_of_the_guide(device, capsys):
     if device == "cpu" and torch.cuda.is_available():
         pytest.skip("the guide's pipelines take the GPU where there is one")
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     known = names(device)
     for block in blocks:
         exec(block.replace('"cuda"', repr(device)), known)  # noqa: S102

@@ -72,6 +72,119 @@ def test_an_early_stop_and_an_error(device):
 
 
 @pytest.mark.parametrize("slots", [2, 3, 4])
+@pytest.mark.parametrize("good", [0, 1, 2, 5])
+def test_batches_before_an_error_of_the_loader_come_first(device, slots, good):
+    def loader():
+        yield from numbered(good)
+        raise OSError("the disk is full")
+
+    found = []
+    with pytest.raises(OSError, match="the disk is full"):
+        for x, _ in sluice.prefetch(loader(), device, slots):
+            found.append(x[0].item())
+    assert found == list(range(good))
+
+
+def test_two_iterations_at_once(device):
+    ahead = sluice.prefetch([torch.tensor(float(i)) for i in range(9)], device)
+    first, second = iter(ahead), iter(ahead)
+    x = next(first)
+    with pytest.raises(RuntimeError, match="an iteration is under way; expected one at a time"):
+        next(second)
+    assert x.item() == 0
+    del x
+    assert [x.item() for x in first] == list(range(1, 9))
+    assert [x.item() for x in ahead] == list(range(9))
+
+
+class Counting:
+    """A loader with a state of its own, as torchdata's StatefulDataLoader."""
+
+    def __init__(self, count: int) -> None:
+        self.count, self.at = count, 0
+
+    def state_dict(self) -> dict:
+        return {"at": self.at}
+
+    def load_state_dict(self, state: dict) -> None:
+        self.at = state["at"]
+
+    def __iter__(self):
+        while self.at < self.count:
+            self.at += 1
+            yield torch.tensor(float(self.at - 1))
+        self.at = 0
+
+
+class TestCheckpoints:
+    def shuffled(self, generator: bool, workers: int = 0) -> torch.utils.data.DataLoader:
+        given = torch.Generator().manual_seed(5) if generator else None
+        return torch.utils.data.DataLoader(torch.arange(24), batch_size=3, shuffle=True, generator=given, num_workers=workers)
+
+    @pytest.mark.parametrize("slots", [2, 3])
+    @pytest.mark.parametrize("kind", ["list", "stateful", "shuffled", "generator", "workers"])
+    @pytest.mark.parametrize("stop", [1, 4, 8])
+    def test_goes_on_with_the_next_batch(self, device, slots, kind, stop):
+        def make() -> sluice.Prefetch:
+            loader = {"list": lambda: [torch.tensor(float(i)) for i in range(8)], "stateful": lambda: Counting(8),
+                      "shuffled": lambda: self.shuffled(False), "generator": lambda: self.shuffled(True),
+                      "workers": lambda: self.shuffled(True, 2)}[kind]()
+            return sluice.prefetch(loader, device, slots)
+
+        def batches(ahead) -> list:
+            return [x.tolist() for x in ahead]
+
+        torch.manual_seed(3)
+        undisturbed = make()
+        expected = [batches(undisturbed) for _ in range(3)]
+        torch.manual_seed(3)
+        before = make()
+        found = [batches(before), []]
+        for x in before:
+            found[1].append(x.tolist())
+            if len(found[1]) == stop:
+                state, numbers = before.state_dict(), torch.get_rng_state()
+                break
+        torch.manual_seed(99)
+        after = make()
+        after.load_state_dict(state)
+        assert after.state_dict() is not state
+        torch.set_rng_state(numbers)
+        found[1] += batches(after)
+        found.append(batches(after))
+        assert found == expected
+
+    def test_a_state_can_be_saved(self, device, tmp_path):
+        ahead = sluice.prefetch(self.shuffled(True), device)
+        next(iter(ahead))
+        torch.save(ahead.state_dict(), tmp_path / "state.pt")
+        loaded = torch.load(tmp_path / "state.pt", weights_only=True)
+        assert loaded["batches"] == 1
+        ahead.load_state_dict(loaded)
+        assert [sum(1 for _ in ahead) for _ in range(2)] == [7, 8]
+
+    def test_between_epochs_the_next_one_begins(self, device):
+        ahead = sluice.prefetch([torch.tensor(i) for i in range(5)], device)
+        assert sum(1 for _ in ahead) == 5
+        ahead.load_state_dict(ahead.state_dict())
+        assert sum(1 for _ in ahead) == 5
+
+    def test_wrong_states(self, device):
+        ahead = sluice.prefetch([torch.tensor(i) for i in range(5)], device)
+        with pytest.raises(ValueError, match="the state has no batches, generator, loader, random; expected what state_dict"):
+            ahead.load_state_dict({})
+        running = iter(ahead)
+        next(running)
+        with pytest.raises(RuntimeError, match="an iteration is under way"):
+            ahead.load_state_dict(ahead.state_dict())
+
+
+def test_what_is_shown(device):
+    ahead = sluice.prefetch([1, 2], device)
+    assert repr(ahead) == f"sluice.prefetch([1, 2], '{ahead.device.device}', slots=2, reuse=False)" and len(ahead) == 2
+
+
+@pytest.mark.parametrize("slots", [2, 3, 4])
 def test_every_access_is_ordered(slots):
     device = WatchedDevice()
     ahead = sluice.prefetch([torch.tensor(i) for i in range(11)], device, slots)

@@ -1,0 +1,87 @@
+"""Where an iteration over a loader is, so that a checkpoint in the middle of an epoch can go on with the next batch."""
+
+from __future__ import annotations
+
+import collections
+import copy
+from typing import Any, Iterable, Iterator, Optional
+
+import torch
+
+
+class Position:
+    """Follows one iteration at a time. A loader is asked ahead of what has been handed out, so its own state after each batch is
+    held until that batch's turn; a loader without `state_dict` begins its epoch again, and the batches before are skipped."""
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+        self.loader: Any = None
+        self.is_stateful = False
+        self.batches = 0  # handed out
+        self.start: dict[str, Optional[torch.Tensor]] = {}  # random numbers when the epoch began
+        self.ahead: collections.deque = collections.deque()  # the loader's state after each batch that waits
+        self.reached: Any = None
+        self.resumed: Optional[dict[str, Any]] = None
+
+    def begin(self, loader: Iterable) -> Iterator[Any]:
+        """The loader's iterator, behind the batches that a loaded state says were handed out."""
+        resumed, self.resumed = self.resumed, None
+        self.loader, self.reached = loader, None
+        self.is_stateful = hasattr(loader, "state_dict") and hasattr(loader, "load_state_dict")
+        self.batches = 0 if resumed is None else resumed["batches"]
+        self.ahead.clear()
+        if self.is_stateful:
+            if resumed is not None and resumed["loader"] is not None:
+                loader.load_state_dict(resumed["loader"])
+            self.reached = None if resumed is None else resumed["loader"]
+            return iter(loader)
+        if resumed is None or resumed["random"] is None:
+            self.start = self.random_state()
+            return iter(loader)
+        now = torch.get_rng_state()
+        self.start = {"random": resumed["random"], "generator": resumed["generator"]}
+        torch.set_rng_state(resumed["random"])
+        if resumed["generator"] is not None and self.generator() is not None:
+            self.generator().set_state(resumed["generator"])
+        source = iter(loader)
+        for _ in range(self.batches):
+            next(source, None)
+        torch.set_rng_state(now)
+        return source
+
+    def generator(self) -> Optional[torch.Generator]:
+        found = getattr(self.loader, "generator", None)
+        return found if isinstance(found, torch.Generator) else None
+
+    def random_state(self) -> dict[str, Optional[torch.Tensor]]:
+        generator = self.generator()
+        return {"random": torch.get_rng_state(), "generator": None if generator is None else generator.get_state()}
+
+    def fetched(self) -> None:
+        """The loader has given a batch."""
+        if self.is_stateful:
+            self.ahead.append(copy.deepcopy(self.loader.state_dict()))
+
+    def passed(self) -> None:
+        """The oldest of these batches counts as done: a checkpoint from now on begins behind it."""
+        self.batches += 1
+        if self.is_stateful:
+            self.reached = self.ahead.popleft()
+
+    def end(self) -> None:
+        """The epoch is over: a checkpoint begins the next."""
+        self.batches, self.start = 0, {}
+        if self.is_stateful:
+            self.reached = copy.deepcopy(self.loader.state_dict())
+
+    def state_dict(self) -> dict[str, Any]:
+        if self.resumed is not None:
+            return dict(self.resumed)
+        return {"batches": self.batches, "loader": self.reached, "random": self.start.get("random"),
+                "generator": self.start.get("generator")}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        missing = {"batches", "loader", "random", "generator"} - set(state)
+        if missing:
+            raise ValueError(f"sluice.{self.owner}: the state has no {', '.join(sorted(missing))}; expected what state_dict() gave")
+        self.resumed = dict(state)
