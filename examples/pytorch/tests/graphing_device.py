@@ -1,26 +1,65 @@
-"""A device of the CPU whose graphs are calls that are made again, over the same memory: what a pipeline does with graphs, without
-a GPU. Only for stages without state, since a capture computes here."""
+"""A device of the CPU whose graphs are those of a GPU, without a GPU: a capture computes nothing that lasts, and keeps the operations
+with their numbers and their memory; a replay runs these again, and none of the stage's Python code."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Callable
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from sluice.pipelines.devices import CpuDevice
 from sluice.pipelines.trees import tensors_of
 
+NOT_PERMITTED = "operation not permitted when stream is capturing"
 
-class CalledAgain:
-    def __init__(self, work: Callable[[], Any]) -> None:
-        self.work = work
-        self.result = work()
+
+class Recorded(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[Any, Any, dict, Any]] = []
+        self.saved: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self.made: set[int] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        watched = sys.getprofile()
+        sys.setprofile(None)  # this is no code of the stage's
+        try:
+            return self.record(func, args, kwargs or {})
+        finally:
+            sys.setprofile(watched)
+
+    def record(self, func: Any, args: Any, kwargs: dict) -> Any:
+        if torch.Tag.data_dependent_output in func.tags:
+            raise RuntimeError(NOT_PERMITTED)
+        if func._schema.is_mutable:
+            for tensor in tensors_of([args, kwargs]):
+                if tensor.untyped_storage().data_ptr() not in self.made:
+                    self.saved.append((tensor.detach(), tensor.detach().clone()))
+        result = func(*args, **kwargs)
+        self.made.update(t.untyped_storage().data_ptr() for t in tensors_of(result)
+                         if not any(t.untyped_storage().data_ptr() == given.untyped_storage().data_ptr()
+                                    for given in tensors_of([args, kwargs])))
+        self.calls.append((func, args, kwargs, result))
+        return result
+
+    def undo(self) -> None:
+        for tensor, was in reversed(self.saved):
+            tensor.copy_(was)
+        self.saved = []
+
+
+class Graph:
+    def __init__(self, recorded: Recorded) -> None:
+        self.recorded = recorded
 
     def replay(self) -> None:
         with torch.no_grad():
-            for kept, found in zip(tensors_of(self.result), tensors_of(self.work())):
-                if kept.data_ptr() != found.data_ptr():
-                    kept.copy_(found)
+            for func, args, kwargs, result in self.recorded.calls:
+                for kept, found in zip(tensors_of(result), tensors_of(func(*args, **kwargs))):
+                    if kept.data_ptr() != found.data_ptr():
+                        kept.detach().copy_(found)
 
 
 class GraphingDevice(CpuDevice):
@@ -29,7 +68,25 @@ class GraphingDevice(CpuDevice):
         self.has_graphs = True
         self.captures = 0
 
-    def capture(self, stream: Any, work: Callable[[], Any]) -> tuple[CalledAgain, Any]:
+    def graph_memory(self, shared: bool) -> None:
+        return None
+
+    def capture(self, stream: Any, work: Callable[[], Any], memory: Any, generators: Any) -> tuple[Graph, Any]:
         self.captures += 1
-        graph = CalledAgain(work)
-        return graph, graph.result
+        numbers = torch.get_rng_state()
+        recorded = Recorded()
+        try:
+            with recorded:
+                result = work()
+        finally:
+            with torch.no_grad():
+                recorded.undo()
+            torch.set_rng_state(numbers)
+        return Graph(recorded), result
+
+    def random_state(self, generators: Any) -> Any:
+        return [(generator, generator.get_state()) for generator in [torch.default_generator, *generators]]
+
+    def set_random_state(self, state: Any) -> None:
+        for generator, numbers in state:
+            generator.set_state(numbers)

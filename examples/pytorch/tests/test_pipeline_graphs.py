@@ -56,11 +56,11 @@ class TestGraphs:
         class Refusing(GraphingDevice):
             refused = False
 
-            def capture(self, stream, work):
+            def capture(self, stream, work, memory, generators):
                 if self.captures == 1 and not self.refused:
                     self.refused = True
                     raise RuntimeError("operation not permitted\nwhen stream is capturing")
-                return super().capture(stream, work)
+                return super().capture(stream, work, memory, generators)
 
         run = sluice.pipeline(self.chain, self.end, schedule="graphed", device=Refusing())
         self.check(run, 40)

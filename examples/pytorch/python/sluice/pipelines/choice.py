@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from sluice.pipelines.devices import Device, seconds_of
 
-SETTLING, TIMED = 12, 24  # batches of each schedule: until graphs are captured, and for its time
+SETTLING, TIMED = 12, 24  # batches of each schedule: until its memory is there, and for its time
+CAPTURING = 8  # batches more for each slot, until graphs are captured
 
 
 class AutomaticChoice:
     """The schedule of each batch. The first batches run by each schedule for a while; the batches are real, so nothing is
-    computed twice, and their results are the same by every schedule."""
+    computed twice, and their results are the same by every schedule: a stage that is not guarded in full, or whose graph gave
+    other bits than its Python code, runs eagerly where the others are graphs."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, slots: int = 3) -> None:
         self.device = device
+        self.capturing = CAPTURING * slots
         self.candidates = ["serial", "overlapped", "graphed"] if device.has_graphs else ["serial"]
         self.milliseconds: dict[str, float] = {}
         self.schedule = self.candidates[0]
@@ -21,8 +24,11 @@ class AutomaticChoice:
         self.started = 0.0
         self.seconds = 0.0  # of timed batches in iterations before
 
+    def settling(self) -> int:
+        return SETTLING + (self.capturing if self.schedule == "graphed" else 0)
+
     def is_timing(self) -> bool:
-        return not self.chosen and self.tried > SETTLING
+        return not self.chosen and self.tried > self.settling()
 
     def enter(self) -> None:
         """An iteration begins: what was between it and the one before is no schedule's time."""
@@ -41,9 +47,9 @@ class AutomaticChoice:
         if self.chosen:
             return False
         changed = False
-        if self.tried == SETTLING:
+        if self.tried == self.settling():
             self.started, self.seconds = seconds_of(self.device), 0.0
-        elif self.tried == SETTLING + TIMED:
+        elif self.tried == self.settling() + TIMED:
             self.seconds += seconds_of(self.device) - self.started
             self.milliseconds[self.schedule] = 1e3 * self.seconds / TIMED
             self.tried = 0

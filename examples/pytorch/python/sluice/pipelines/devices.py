@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import Any, Callable, ContextManager, Union
+from typing import Any, Callable, ContextManager, Sequence, Union
 
 import torch
+
+from sluice.pipelines.captures import GraphMemory, capture
 
 
 class CpuDevice:
@@ -117,21 +119,22 @@ class CudaDevice:
     def milliseconds(self, begin: torch.cuda.Event, end: torch.cuda.Event) -> float:
         return begin.elapsed_time(end)
 
-    def capture(self, stream: torch.cuda.Stream, work: Callable[[], Any]) -> tuple[torch.cuda.CUDAGraph, Any]:
-        """A graph of what `work` enqueues, and what it returned. Other threads, such as a loader's, go on unhindered."""
-        graph = torch.cuda.CUDAGraph()
-        generator = torch.cuda.default_generators[self.device.index]
-        numbers = generator.get_state()
-        try:
-            with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
-                result = work()
-        except Exception:
-            # A capture that fails leaves PyTorch's generator in it, and the next random number would be refused.
-            fresh = torch.Generator(self.device)
-            fresh.set_state(numbers)
-            generator.graphsafe_set_state(fresh.graphsafe_get_state())
-            raise
-        return graph, result
+    def graph_memory(self, shared: bool) -> GraphMemory:
+        return GraphMemory(self.device, shared)
+
+    def capture(self, stream: torch.cuda.Stream, work: Callable[[], Any], memory: GraphMemory,
+                generators: Sequence[torch.Generator]) -> tuple[Any, Any]:
+        """A graph of what `work` enqueues, and what it returned."""
+        return capture(self.device, stream, work, memory, generators)
+
+    def random_state(self, generators: Sequence[torch.Generator]) -> Any:
+        all_of_them = [torch.default_generator, torch.cuda.default_generators[self.device.index], *generators]
+        return [(generator, generator.get_state()) for generator in all_of_them]
+
+    def set_random_state(self, state: Any) -> None:
+        for generator, numbers in state:
+            generator.set_state(numbers)
+
 
 
 Device = Union[CpuDevice, CudaDevice]

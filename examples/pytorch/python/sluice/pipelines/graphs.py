@@ -1,65 +1,302 @@
-"""A stage as CUDA graphs: one for each slot, since each reads and writes that slot's memory."""
+"""A stage as CUDA graphs: one for each slot, since each reads and writes that slot's memory.
+
+A form of batches (keys, nesting, shapes, numbers) becomes graphs in steps: one runs eagerly; two are watched, which tells
+what the stage reads and does; one must leave all of that as it was; then a slot whose tensors have lain in one place twice is
+captured, and its first replay is compared with an eager run. Before each replay the guard is asked.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import collections
+from typing import Any, Optional
 
 import torch
 
 from sluice.pipelines.devices import Device
-from sluice.pipelines.trees import call, map_tensors, signature_of, tensors_of
+from sluice.pipelines.reach import Reach
+from sluice.pipelines.signatures import signature_of
+from sluice.pipelines.trees import call, map_tensors, same_bits, tensors_of
+from sluice.pipelines.undo import Undo
+from sluice.pipelines.watching import Watch, storages_of
 
-WARM_UP = 3  # batches that a stage runs eagerly before it is captured
+WARM_UP = 1  # batches of a form that run eagerly before two are watched
+MOST_FORMS = 8  # that are looked after, and graphs of a slot
+MOST_GRAPHS = 4
+PATIENCE = 64  # batches without a change, at most, before a stage that changes is captured again
+SEEN = object()  # in place of a graph: the tensors have lain there once
+
+
+class Form:
+    """What is known of batches of one form."""
+
+    def __init__(self) -> None:
+        self.batches = 0
+        self.wait = WARM_UP
+        self.first: Optional[Reach] = None  # what its Python code reaches; `reach` is complete
+        self.reach: Optional[Reach] = None
+        self.is_steady = False  # a run has left all as it was
+        self.written: list[Any] = []  # memory from before that the stage writes: tensors, or places among its inputs
+        self.sets_gradients = False
+        self.refusal = ""
+        self.replays = 0
+
+    def forget(self) -> None:
+        """Something changed. A stage that changes all the time is left alone for longer and longer."""
+        patience = max(2 * (self.wait - WARM_UP), 2)
+        self.wait = WARM_UP + (min(patience, PATIENCE) if self.replays < 8 * patience else 0)
+        self.batches, self.replays = WARM_UP if self.wait > WARM_UP else 0, 0
+        self.first = self.reach = None
+        self.is_steady = False
+
+
+class Captured:
+    def __init__(self, graph: Any, outputs: Any, gradients: list) -> None:
+        self.graph, self.outputs, self.gradients = graph, outputs, gradients
 
 
 class StageGraphs:
-    """Runs a stage for a slot: eagerly at first, then as a graph, which is captured once and replayed for every batch whose
-    tensors lie where they lay then. Other batches, such as a shorter last one, run eagerly."""
+    """Runs a stage for a slot: eagerly at first, then as a graph, which is replayed for every batch whose tensors lie where they
+    lay then, as long as the guard holds. Other batches, such as a shorter last one, run eagerly."""
 
     def __init__(self, given: Any, device: Device, slots: int) -> None:
         self.given = given
         self.device = device
-        self.graphs: list[Any] = [None] * slots
-        self.signatures: list[Any] = [None] * slots
-        self.outputs: list[Any] = [None] * slots
+        self.is_last = False  # its results are copied before the stage runs again
+        self.careful = False  # only what is guarded in full, whatever the stage says; each graph is compared
+        self.graphs: list[dict] = [{} for _ in range(slots)]
+        self.forms: dict[tuple, Form] = {}
         self.kept: list[Any] = [None] * slots  # fixed memory for what an eager stage returns
-        self.eager = self.replays = self.seen = 0
+        self.memory: Any = None
+        self.eager = self.replays = 0
         self.refusal = ""
+        self.changes: collections.Counter = collections.Counter()  # why graphs were dropped
+        self.compared = False
 
     def run(self, slot: int, stream: Any, inputs: Any) -> tuple[Any, bool]:
         """What the stage returned, and whether it lies in memory that the slot's next batch overwrites."""
-        self.seen += 1
-        if not self.given.graph:
-            self.eager += 1
-            return self.fixed(slot, call(self.given.function, inputs)), True
+        if self.given.graph is False:
+            return self.apart(slot, inputs)
         signature = signature_of(inputs)
-        if self.graphs[slot] is not None and self.signatures[slot] == signature:
-            self.replays += 1
-            self.graphs[slot].replay()
-            return self.outputs[slot], True
-        if self.graphs[slot] is None and not self.refusal and self.seen > WARM_UP:
-            if self.captured(slot, stream, inputs, signature):
-                self.replays += 1
-                self.graphs[slot].replay()
-                return self.outputs[slot], True
+        if signature is None:
+            self.refusal = self.refusal or "a batch has values of which it is not known when they are the same"
+            return self.eagerly(inputs)
+        form = self.forms.get(signature[0])
+        if form is None:
+            if len(self.forms) >= MOST_FORMS:
+                return self.eagerly(inputs)
+            form = self.forms[signature[0]] = Form()
+        found = self.graphs[slot].get(signature)
+        if form.reach is not None and not form.reach.guard.holds():
+            changed = form.reach.guard.difference()
+            if changed:
+                self.drop(signature[0], form, changed)
+                found = None
+        if isinstance(found, Captured):
+            return self.replayed(form, found)
+        return self.otherwise(slot, stream, inputs, signature, form)
+
+    def replayed(self, form: Form, found: Captured) -> tuple[Any, bool]:
+        self.replays += 1
+        form.replays += 1
+        found.graph.replay()
+        for leaf, gradient in found.gradients:
+            leaf.grad = gradient
+        return found.outputs, True
+
+    def otherwise(self, slot: int, stream: Any, inputs: Any, signature: tuple, form: Form) -> tuple[Any, bool]:
+        """No graph yet: the next step towards one."""
+        form.batches += 1
+        if form.refusal or form.batches <= form.wait:
+            return self.eagerly(inputs)
+        if form.reach is None:
+            return self.watched(form, inputs)
+        place = self.graphs[slot]
+        if not form.is_steady or signature not in place:
+            if len(place) >= MOST_GRAPHS:
+                del place[next(iter(place))]
+            place[signature] = SEEN
+            outputs = self.eagerly(inputs)
+            changed = form.reach.guard.difference()
+            if changed:
+                self.refuse(form, f"it changes {changed}")
+            form.is_steady = True
+            return outputs
+        captured = self.captured(stream, inputs, form)
+        if captured is None:
+            return self.eagerly(inputs)
+        place[signature] = captured
+        return self.first_replay(place, signature, form, captured, inputs)
+
+    def eagerly(self, inputs: Any) -> tuple[Any, bool]:
         self.eager += 1
         return call(self.given.function, inputs), False
 
-    def captured(self, slot: int, stream: Any, inputs: Any, signature: Any) -> bool:
-        # Addresses that change from batch to batch cannot be captured; the first lap finds out.
-        if self.signatures[slot] != signature:
-            self.signatures[slot] = signature
-            return False
+    def apart(self, slot: int, inputs: Any) -> tuple[Any, bool]:
+        """A stage with `graph=False`. What carries autograd's history is not copied, since the copy would have none."""
+        self.eager += 1
+        outputs = call(self.given.function, inputs)
+        if any(tensor.requires_grad for tensor in tensors_of(outputs)):
+            return outputs, False
+        return self.fixed(slot, outputs), True
+
+    # What is known before a capture.
+
+    def watched(self, form: Form, inputs: Any) -> tuple[Any, bool]:
+        """An eager run that tells what the stage reads and does; the one before tells where gradients may be, and whether
+        torch.compile is in it."""
+        given, device = self.given.function, self.device.device
+        first, form.first = form.first, None
+        gradients = {} if first is None else {id(leaf): leaf.grad for leaf in first.leaves()}
+        with Watch(device, operations=first is not None and not first.compiled) as watch:
+            outputs = self.eagerly(inputs)
+        reach = Reach(given, watch, device)
+        if first is None:
+            form.first = reach
+            return outputs
+        form.reach, form.sets_gradients = reach, watch.backward
+        self.look_at_gradients(reach, watch, gradients)
+        self.look_at_memory(form, reach, watch, inputs)
+        reason = self.reason_against(reach, watch, inputs, outputs[0])
+        if reason:
+            self.refuse(form, reason)
+        return outputs
+
+    def reason_against(self, reach: Reach, watch: Watch, inputs: Any, outputs: Any) -> str:
+        history = "carries autograd's history from one stage to the next"
+        if any(tensor.requires_grad for tensor in tensors_of(inputs)):
+            return f"what it is given {history}"
+        for tensor in tensors_of(outputs):
+            if tensor.requires_grad and not (self.is_last and watch.backward and tensor.dim() == 0):
+                return f"what it returns {history}"
+        if torch.is_autocast_enabled(self.device.device.type) and torch.is_autocast_cache_enabled() and reach.leaves():
+            return "autocast is on around the pipeline and keeps casts of weights; expected it in the stage, or without its cache"
+        for reason in [*reach.refusals, *operations_against(watch)]:
+            return reason
+        if reach.notes and (self.careful or self.given.graph is None):
+            return f"it is not guarded in full: {'; '.join(reach.notes)}"
+        return ""
+
+    def look_at_gradients(self, reach: Reach, watch: Watch, before: dict[int, Any]) -> None:
+        """Gradients that the stage found: it replaced them, adds to them, or needs that there are none."""
+        if not watch.backward and watch.operations is not None:
+            return
+        for leaf in reach.leaves():
+            found = before.get(id(leaf))
+            if found is None:
+                reach.guard.attribute(leaf, "grad", None, "gradients that were there before")
+                continue
+            touched = watch.operations is None or any(address in watch.operations.outside for _, address in storages_of(found))
+            if touched and leaf.grad is found:
+                reach.guard.attribute(leaf, "grad", found, "gradients that were there before")
+                reach.seen[id(found)] = found
+            elif touched:
+                reach.note("it uses gradients of the batch before, and replaces them")
+
+    def look_at_memory(self, form: Form, reach: Reach, watch: Watch, inputs: Any) -> None:
+        """Memory that is used must have been found from the callable."""
+        given = {address: place for place, (_, address) in enumerate(storages_of(tensors_of(inputs)))}
+        if watch.operations is None:
+            form.written = [value for value in reach.seen.values() if isinstance(value, torch.Tensor)]
+            form.written += list(given.values())
+            return
+        found = reach.addresses()
+        for address, tensor in watch.operations.outside.items():
+            if address not in found and address not in given:
+                reach.note(f"it uses a tensor of shape {list(tensor.shape)} that was not found from the stage")
+        form.written = [given[address] if address in given else tensor
+                        for address, tensor in watch.operations.written.items()]
+        for generator in watch.operations.generators:
+            if generator.device == self.device.device and not any(generator is known for known in reach.generators):
+                reach.generators.append(generator)
+        watch.operations.outside, watch.operations.written = {}, {}
+
+    def refuse(self, form: Form, reason: str) -> None:
+        form.refusal = self.refusal = " ".join(reason.split())[:300]
+
+    def drop(self, key: tuple, form: Form, changed: str) -> None:
+        """What was captured is no longer so."""
+        self.changes[changed] += 1
+        self.device.synchronize()
+        for place in self.graphs:
+            for signature in [signature for signature in place if signature[0] == key]:
+                del place[signature]
+        form.forget()
+
+    # Captures.
+
+    def captured(self, stream: Any, inputs: Any, form: Form) -> Optional[Captured]:
         # What the stage passes through is kept with the graph, and must not count as somebody's who keeps the batch.
-        aliases = map_tensors(lambda tensor: tensor if tensor.requires_grad else tensor.detach(), inputs)
+        reach = form.reach
+        assert reach is not None
+        if self.memory is None:
+            self.memory = self.device.graph_memory(self.is_last)
+        aliases = map_tensors(lambda tensor: tensor.detach(), inputs)
+        undo = Undo(reach)
+        watch = Watch(self.device.device, operations=False)
+
+        def work() -> Any:
+            with watch:
+                return call(self.given.function, aliases)
+
         try:
-            self.graphs[slot], self.outputs[slot] = self.device.capture(stream, lambda: call(self.given.function, aliases))
+            graph, outputs = self.device.capture(stream, work, self.memory, reach.generators)
         except Exception as error:  # whatever a stage does that cannot be captured
-            self.refusal = " ".join(str(error).split())[:200]
-            self.graphs[slot] = None
-            self.device.synchronize()
-            return False
-        return True
+            reason = str(error)
+        else:
+            changed = reach.guard.difference()
+            other = [key for key in watch.codes if key not in reach.watch.codes]
+            if not changed and not other:
+                outputs = map_tensors(lambda tensor: tensor.detach(), outputs)
+                return Captured(graph, outputs, self.gradients_set(form, undo))
+            reason = f"it changes {changed}" if changed else f"it took another way, through {other[0][2]}"
+            del graph, outputs
+        self.device.synchronize()
+        undo.undo()
+        self.refuse(form, reason)
+        return None
+
+    @staticmethod
+    def gradients_set(form: Form, undo: Undo) -> list:
+        """What a replay leaves as gradients: the next slot's graph leaves others."""
+        if not form.sets_gradients:
+            return []
+        return [(leaf, leaf.grad) for leaf, before in undo.gradients if leaf.grad is not before]
+
+    def first_replay(self, place: dict, signature: tuple, form: Form, captured: Captured, inputs: Any) -> tuple[Any, bool]:
+        """Runs the batch eagerly too, and compares bits. The batch counts once."""
+        if self.compared and not self.careful:
+            return self.replayed(form, captured)
+        tensors = tensors_of(inputs)
+        written = [tensors[w] if isinstance(w, int) else w for w in form.written]
+        state = [tensor.detach().clone() for tensor in written]
+        numbers = self.device.random_state(form.reach.generators if form.reach else ())
+
+        def again() -> None:
+            with torch.no_grad():
+                for tensor, was in zip(written, state):
+                    tensor.detach().copy_(was)
+            self.device.set_random_state(numbers)
+
+        def eager() -> list[torch.Tensor]:
+            outputs = call(self.given.function, inputs)
+            return [tensor.detach().clone() for tensor in [*tensors_of(outputs), *written]]
+
+        expected = eager()
+        again()
+        outputs, fixed = self.replayed(form, captured)
+        found = [tensor.detach().clone() for tensor in [*tensors_of(outputs), *written]]
+        if same(found, expected):
+            self.compared = True
+            return outputs, fixed
+        again()
+        if same(eager(), expected):
+            del place[signature]
+            self.refuse(form, "its graph gave other bits than its Python code")
+        again()
+        self.replays -= 1
+        return self.eagerly(inputs)
+
+    # Results.
 
     def fixed(self, slot: int, outputs: Any) -> Any:
         """Copied to memory that stays, where later stages' graphs find it."""
@@ -81,3 +318,11 @@ class StageGraphs:
     @staticmethod
     def copied(outputs: Any) -> Any:
         return map_tensors(lambda tensor: tensor.detach().clone(), outputs)
+
+
+def operations_against(watch: Watch) -> list[str]:
+    return [] if watch.operations is None else watch.operations.refusals
+
+
+def same(first: list[torch.Tensor], second: list[torch.Tensor]) -> bool:
+    return len(first) == len(second) and all(same_bits(a, b) for a, b in zip(first, second))

@@ -74,7 +74,10 @@ class Pipeline:
         self.over = [self.device.event() for _ in range(self.slots)]  # the slot's batch, for the consumer too
         self.entered, self.left = self.device.event(), self.device.event()
         self.schedule = schedule
-        self.choice = AutomaticChoice(self.device) if schedule == "automatic" else None
+        self.choice = AutomaticChoice(self.device, self.slots) if schedule == "automatic" else None
+        self.stages[-1].graphs.is_last = True
+        for running in self.stages:
+            running.graphs.careful = self.choice is not None
         self.verification = Verification(state, self.slots * (len(stages) + 4)) if verify else None
         self.times = Times(self.device, [s.name for s in self.stages], timed_batches)
         self.running = False

@@ -79,6 +79,7 @@ class Report:
         self.replays = {name: s.graphs.replays for name, s in stages.items()}
         self.eager = {name: s.graphs.eager for name, s in stages.items()}
         self.refusals = {name: s.graphs.refusal for name, s in stages.items() if s.graphs.refusal}
+        self.changes = {name: dict(s.graphs.changes) for name, s in stages.items() if s.graphs.changes}
         self.choice = [] if pipeline.choice is None else pipeline.choice.lines()
         self.device = pipeline.device.device
 
@@ -110,6 +111,8 @@ class Report:
             if count or self.eager[name]:
                 lines.append(f"  {name}: {count} replays, {self.eager[name]} batches eagerly")
         lines += [f"  {name} was not captured: {reason}" for name, reason in self.refusals.items()]
+        lines += [f"  {name} was captured anew {count} x: {changed} changed"
+                  for name, changes in self.changes.items() for changed, count in changes.items()]
         if self.advice():
             lines.append(f"  {self.advice()}")
         return "\n".join(lines)

@@ -43,16 +43,17 @@ class Stage:
     name: str
     stream: Any = None
     priority: int = 0
-    graph: bool = True
+    graph: Optional[bool] = None
 
 
 def stage(function: Callable, name: Optional[str] = None, *, stream: Any = None, priority: int = 0,
-          graph: bool = True) -> Stage:
+          graph: Optional[bool] = None) -> Stage:
     """A stage of a pipeline with options.
 
     `stream` is the caller's own: a `torch.cuda.Stream` (an `ExternalStream` too), an object with `__cuda_stream__`, or a
-    handle. A lower `priority` runs first. `graph=False` keeps a stage eager where the pipeline is `graphed`: one that reads
-    what changes on the host, or calls what cannot be captured.
+    handle. A lower `priority` runs first. Where the pipeline is `graphed`, a stage is captured if all that it reads on the host
+    can be checked before each replay. `graph=False` keeps it eager. `graph=True` is the caller's word that what cannot be
+    checked, as `report()` names it, does not change.
     """
     if not callable(function):
         raise TypeError(f"sluice.stage: {function!r} was given, expected a callable")

@@ -1,0 +1,150 @@
+"""CUDA graphs: captures that give everything back when they fail, and random numbers that no two graphs share."""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+from typing import Any, Callable, Iterator, Sequence
+
+import torch
+
+FAILED: list[torch.cuda.CUDAGraph] = []  # PyTorch's host allocator asks them still whether they capture
+
+
+class Twin:
+    """A generator of a stage's own, in place of one that it draws from while it is captured, with its numbers.
+
+    PyTorch gives all graphs of a generator one place on the device for its seed and offset: of two graphs that run beside each
+    other, one would read what was meant for the other.
+    """
+
+    def __init__(self, source: torch.Generator) -> None:
+        self.source = source
+        self.own = torch.Generator(source.device)
+        self.seed = source.initial_seed()
+        self.own.manual_seed(self.seed)
+        self.start = 0
+
+    def follow(self) -> None:
+        """Goes to where the generator is that it stands for."""
+        seed = self.source.initial_seed()
+        if seed != self.seed:
+            self.seed = seed
+            self.own.manual_seed(seed)
+        self.start = self.source.get_offset()
+        self.own.set_offset(self.start)
+
+    def lead(self) -> bool:
+        """Moves the other on by what was drawn here; whether something was."""
+        now = self.own.get_offset()
+        if now == self.start:
+            return False
+        self.source.set_offset(now)
+        return True
+
+
+class GraphMemory:
+    """What the graphs of a stage share: memory, and generators. Graphs that run one after another, and whose results are
+    copied before the next of them runs, may have the same memory (`shared`)."""
+
+    def __init__(self, device: torch.device, shared: bool) -> None:
+        self.device = device
+        self.shared = shared
+        self.pool: Any = None
+        self.twins: list[Twin] = []
+
+    def pool_for_capture(self) -> Any:
+        if not self.shared:
+            return torch.cuda.MemPool()
+        if self.pool is None:
+            self.pool = torch.cuda.MemPool()
+        return self.pool
+
+    def twins_of(self, generators: Sequence[torch.Generator]) -> list[Twin]:
+        """For the device's own generator, and `generators`."""
+        found = []
+        for source in [torch.cuda.default_generators[self.device.index], *generators]:
+            if source.device != self.device or any(twin.source is source for twin in found):
+                continue
+            twin = next((twin for twin in self.twins if twin.source is source), None)
+            if twin is None:
+                twin = Twin(source)
+                self.twins.append(twin)
+            found.append(twin)
+        return found
+
+
+class CapturedGraph:
+    """A graph, with all that must outlive it."""
+
+    def __init__(self, graph: torch.cuda.CUDAGraph, pool: Any, twins: list[Twin]) -> None:
+        self.pool = pool  # is destroyed after the graph
+        self.graph = graph
+        self.twins = twins
+        self.new = True
+
+    def replay(self) -> None:
+        if not self.twins:
+            self.graph.replay()
+            return
+        for twin in self.twins:
+            twin.follow()
+        self.graph.replay()
+        drawn_from = [twin for twin in self.twins if twin.lead()]
+        if self.new:
+            self.new, self.twins = False, drawn_from
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self.graph.reset()
+
+
+@contextlib.contextmanager
+def in_place_of_generators(twins: Sequence[Twin]) -> Iterator[None]:
+    """Whoever draws from a generator draws from its twin."""
+    before = [twin.source.graphsafe_get_state() for twin in twins]
+    try:
+        for twin in twins:
+            twin.follow()
+            twin.source.graphsafe_set_state(twin.own.graphsafe_get_state())
+        yield
+    finally:
+        for twin, state in zip(twins, before):
+            twin.source.graphsafe_set_state(state)
+
+
+def capture(device: torch.device, stream: torch.cuda.Stream, work: Callable[[], Any], memory: GraphMemory,
+            generators: Sequence[torch.Generator] = ()) -> tuple[CapturedGraph, Any]:
+    """A graph of what `work` enqueues on `stream`, and what it returned. Other threads, such as a loader's, go on unhindered.
+    After a failure PyTorch's generators and allocator are as before."""
+    torch.cuda.synchronize(device)
+    torch.cuda.empty_cache()
+    graph = torch.cuda.CUDAGraph()
+    pool = memory.pool_for_capture()
+    twins = memory.twins_of(generators)
+    with in_place_of_generators(twins):
+        with torch.cuda.stream(stream):
+            for twin in twins[1:]:
+                graph.register_generator_state(twin.source)
+            try:
+                graph.capture_begin(pool=pool.id, capture_error_mode="thread_local")
+                result = work()
+                graph.capture_end()
+            except BaseException as error:
+                memory.twins.clear()  # they count as being captured for ever
+                give_back(device, graph, pool, error)
+                raise
+    return CapturedGraph(graph, pool, twins), result
+
+
+def give_back(device: torch.device, graph: torch.cuda.CUDAGraph, pool: Any, error: BaseException) -> None:
+    """Ends a capture that failed: where its end fails too, PyTorch goes on giving out that pool, and never frees it."""
+    with contextlib.suppress(Exception):
+        graph.capture_end()
+    with contextlib.suppress(Exception):  # it was ended already
+        torch._C._cuda_endAllocateToPool(device.index, pool.id)
+        torch._C._cuda_releasePool(device.index, pool.id)
+    with contextlib.suppress(Exception):
+        graph.reset()
+    FAILED.append(graph)
+    traceback.clear_frames(error.__traceback__)  # which hold tensors of the pool

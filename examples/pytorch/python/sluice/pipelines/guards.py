@@ -1,0 +1,169 @@
+"""What a captured stage read on the host, and whether it is still so. Checked before each replay: a few dozen nanoseconds a
+value, without Python code of its own for each."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+
+ITEM, ATTRIBUTE = operator.getitem, getattr
+
+
+def surroundings() -> tuple:
+    """Modes that change what PyTorch's calls enqueue."""
+    return (torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.is_autocast_enabled("cuda"),
+            torch.get_autocast_dtype("cuda"), torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"),
+            torch.is_autocast_cache_enabled(), torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled(),
+            torch._C._get_cublas_allow_tf32(), torch._C._get_cudnn_allow_tf32(), torch._C._get_cudnn_enabled(),
+            torch._C._get_cudnn_benchmark(), torch._C._get_cudnn_deterministic(),
+            torch._C._get_float32_matmul_precision(), torch._C._get_flash_sdp_enabled(),
+            torch._C._get_mem_efficient_sdp_enabled(), torch._C._get_math_sdp_enabled(),
+            torch._C._get_cudnn_sdp_enabled())
+
+
+class Guard:
+    """Values by identity, since numbers do not change in place: lists and dictionaries also by size, tensors also by address."""
+
+    def __init__(self) -> None:
+        self.containers: list[Any] = []  # that have `keys`, whose values were `items`
+        self.keys: list[Any] = []
+        self.items: list[Any] = []
+        self.item_names: list[str] = []
+        self.objects: list[Any] = []  # that have `attributes`, whose values were `values`
+        self.attributes: list[str] = []
+        self.values: list[Any] = []
+        self.value_names: list[str] = []
+        self.empty: list[Any] = []
+        self.empty_names: list[str] = []
+        self.sized: list[Any] = []
+        self.sizes: list[int] = []
+        self.sized_names: list[str] = []
+        self.sets: list[tuple[Any, frozenset, str]] = []
+        self.tensors: list[torch.Tensor] = []
+        self.addresses: list[int] = []
+        self.tensor_names: list[str] = []
+        self.surroundings = surroundings()
+
+    def item(self, container: Any, key: Any, value: Any, name: str) -> None:
+        self.containers.append(container)
+        self.keys.append(key)
+        self.items.append(value)
+        self.item_names.append(name)
+
+    def attribute(self, owner: Any, attribute: str, value: Any, name: str) -> None:
+        self.objects.append(owner)
+        self.attributes.append(attribute)
+        self.values.append(value)
+        self.value_names.append(name)
+
+    def size(self, container: Any, name: str) -> None:
+        if len(container) == 0:
+            self.empty.append(container)
+            self.empty_names.append(name)
+        else:
+            self.sized.append(container)
+            self.sizes.append(len(container))
+            self.sized_names.append(name)
+
+    def tensor(self, tensor: torch.Tensor, name: str) -> None:
+        self.tensors.append(tensor)
+        self.addresses.append(tensor.data_ptr())
+        self.tensor_names.append(name)
+        self.attribute(tensor, "requires_grad", tensor.requires_grad, f"requires_grad of {name}")
+
+    def holds(self) -> bool:
+        """Whether all is as it was. A number that was replaced by the same one is not; `difference` finds that out."""
+        same = operator.is_
+        try:
+            return (all(map(same, map(ITEM, self.containers, self.keys), self.items))
+                    and all(map(same, map(ATTRIBUTE, self.objects, self.attributes), self.values))
+                    and not any(self.empty)
+                    and list(map(len, self.sized)) == self.sizes
+                    and list(map(torch.Tensor.data_ptr, self.tensors)) == self.addresses
+                    and all(now == then for now, then, _ in self.sets)
+                    and surroundings() == self.surroundings)
+        except Exception:  # what was read is not there any more
+            return False
+
+    def difference(self) -> str:
+        """The name of what changed, or nothing. A number that was replaced by the same one is taken note of."""
+        if surroundings() != self.surroundings:
+            return "a mode of PyTorch, such as autocast or no_grad"
+        for place, (container, key, then) in enumerate(zip(self.containers, self.keys, self.items)):
+            now = fetched(ITEM, container, key)
+            if now is not then:
+                if not same_value(now, then):
+                    return self.item_names[place]
+                self.items[place] = now
+        for place, (owner, attribute, then) in enumerate(zip(self.objects, self.attributes, self.values)):
+            now = fetched(ATTRIBUTE, owner, attribute)
+            if now is not then:
+                if not same_value(now, then):
+                    return self.value_names[place]
+                self.values[place] = now
+        for container, name in zip(self.empty, self.empty_names):
+            if container:
+                return name
+        for container, size, name in zip(self.sized, self.sizes, self.sized_names):
+            if len(container) != size:
+                return name
+        for tensor, address, name in zip(self.tensors, self.addresses, self.tensor_names):
+            if tensor.data_ptr() != address:
+                return f"the memory of {name}"
+        for now, then, name in self.sets:
+            if now != then:
+                return name
+        return ""
+
+    def restore(self) -> None:
+        """Puts back values that a capture which came to nothing has changed."""
+        for container, key, then in zip(self.containers, self.keys, self.items):
+            if fetched(ITEM, container, key) is not then:
+                put(operator.setitem, container, key, then)
+        for owner, attribute, then in zip(self.objects, self.attributes, self.values):
+            if fetched(ATTRIBUTE, owner, attribute) is not then:
+                put(setattr, owner, attribute, then)
+        for container in self.empty:
+            container.clear()
+        for container, size in zip(self.sized, self.sizes):
+            if isinstance(container, list):
+                del container[size:]
+            elif isinstance(container, dict) and len(container) > size:
+                known = {key for owner, key in zip(self.containers, self.keys) if owner is container}
+                for key in [key for key in container if key not in known]:
+                    if len(container) > size:
+                        del container[key]
+
+
+class Missing:
+    """In place of what is not there."""
+
+
+def fetched(get: Any, owner: Any, key: Any) -> Any:
+    try:
+        return get(owner, key)
+    except Exception:
+        return Missing
+
+
+def put(work: Any, owner: Any, key: Any, value: Any) -> None:
+    try:
+        work(owner, key, value)
+    except (AttributeError, TypeError, ValueError, IndexError):
+        pass  # of a kind that nobody can set
+
+
+def same_value(now: Any, then: Any) -> bool:
+    """Of numbers and the like, which do not change in place. Objects are the same only where they are one."""
+    if type(now) is not type(then):
+        return False
+    if isinstance(now, float):
+        return now.hex() == then.hex()
+    if isinstance(now, (int, str, bytes, bool, torch.dtype, torch.device)):
+        return now == then
+    if isinstance(now, tuple):
+        return len(now) == len(then) and all(a is b or same_value(a, b) for a, b in zip(now, then))
+    # A method is made anew each time that it is asked for.
+    return callable(now) and hasattr(now, "__func__") and now.__func__ is then.__func__ and now.__self__ is then.__self__

@@ -1,0 +1,234 @@
+"""What a stage does in one eager run: which Python code it runs, which operations, on which memory."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import sysconfig
+import types
+from typing import Any, Iterator
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass
+
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TORCH = os.path.dirname(os.path.abspath(torch.__file__))
+LIBRARIES = (TORCH + os.sep, HERE + os.sep, *(os.path.join(os.path.dirname(TORCH), name) + os.sep
+                                              for name in ("functorch", "numpy", "sympy", "mpmath", "triton")))
+STANDARD = tuple(sysconfig.get_paths()[name] + os.sep for name in ("stdlib", "platstdlib"))
+NO_LIBRARY = ("site-packages" + os.sep, "dist-packages" + os.sep)
+# What is read there is another thing each time, or is an effect on the host.
+HOST_MODULES = {"time", "datetime", "random", "_random", "posix", "os", "io", "_io", "secrets", "uuid", "threading", "_thread",
+                "queue", "socket", "_socket", "subprocess", "logging", "multiprocessing", "asyncio", "select", "pickle",
+                "_pickle", "numpy.random", "tempfile", "shutil", "sqlite3", "csv", "_csv"}
+HOST_FUNCTIONS = (print, open, input, exec, eval)
+LIMIT = 5  # reasons of one kind
+
+
+def is_library(file: str) -> bool:
+    """PyTorch, sluice and Python's own: what their code reads is looked after by kind."""
+    if file.startswith(LIBRARIES) or file.startswith(("<frozen", "<eval_with_key>", "<__array_function__")):
+        return True
+    if "torchinductor" in file:
+        return True
+    return file.startswith(STANDARD) and not any(part in file for part in NO_LIBRARY)
+
+
+def key_of(code: types.CodeType) -> tuple:
+    """The same for what torch.compile makes of it."""
+    return code.co_filename, code.co_firstlineno, code.co_name
+
+
+def storages_of(tree: Any) -> Iterator[tuple[torch.Tensor, int]]:
+    """All tensors, with the address of their memory."""
+    if isinstance(tree, torch.Tensor):
+        if is_traceable_wrapper_subclass(tree):
+            for name in tree.__tensor_flatten__()[0]:
+                yield from storages_of(getattr(tree, name))
+        elif tree.layout is torch.strided:
+            yield tree, tree.untyped_storage().data_ptr()
+    elif isinstance(tree, (tuple, list)):
+        for value in tree:
+            yield from storages_of(value)
+    elif isinstance(tree, dict):
+        for value in tree.values():
+            yield from storages_of(value)
+
+
+class Operations(TorchDispatchMode):
+    """Follows every operation, of backward passes too."""
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__()
+        self.device = device
+        self.made: set[int] = set()
+        self.outside: dict[int, torch.Tensor] = {}  # what was there before, by address
+        self.written: dict[int, torch.Tensor] = {}
+        self.generators: list[torch.Generator] = []
+        self.refusals: list[str] = []
+        self.draws = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        self.before(func, args, kwargs)
+        result = func(*args, **kwargs)
+        for _, address in storages_of(result):
+            if address not in self.outside:
+                self.made.add(address)
+        return result
+
+    def before(self, func: Any, args: Any, kwargs: dict) -> None:
+        name = str(func)
+        if name.startswith("aten.lift_fresh") and not (args[0].device.type == "cuda"):
+            self.made.update(address for _, address in storages_of(args))
+        self.refuse(func, name, args, kwargs)
+        for tensor, address in storages_of([args, kwargs]):
+            if address not in self.made and address not in self.outside and address != 0:
+                self.outside[address] = tensor
+        if func._schema.is_mutable:
+            given = list(args) + [None] * (len(func._schema.arguments) - len(args))
+            for argument, value in zip(func._schema.arguments, given):
+                value = kwargs.get(argument.name, value)
+                if argument.alias_info is not None and argument.alias_info.is_write:
+                    for tensor, address in storages_of(value):
+                        if address in self.outside:
+                            self.written.setdefault(address, tensor)
+
+    def refuse(self, func: Any, name: str, args: Any, kwargs: dict) -> None:
+        if len(self.refusals) >= LIMIT:
+            return
+        tags = func.tags
+        if torch.Tag.data_dependent_output in tags:
+            self.refusals.append(f"{name} reads values of tensors on the host, as .item() does")
+        elif torch.Tag.dynamic_output_shape in tags and self.is_dynamic(name, args, kwargs):
+            self.refusals.append(f"{name} makes a tensor whose shape depends on values")
+        elif func.namespace in ("c10d", "_c10d_functional"):
+            self.refusals.append(f"{name} talks to other processes")
+        if torch.Tag.nondeterministic_seeded in tags:
+            self.draws = True
+            generator = kwargs.get("generator")
+            if generator is not None and not any(generator is known for known in self.generators):
+                self.generators.append(generator)
+        if self.device.type == "cuda":
+            self.refuse_host_tensors(name, args, kwargs)
+
+    def refuse_host_tensors(self, name: str, args: Any, kwargs: dict) -> None:
+        to_device = str(kwargs.get("device", "cuda")).startswith("cuda")
+        tensors = [tensor for tensor, _ in storages_of([args, kwargs])]
+        if name.startswith("aten.lift_fresh") and any(tensor.is_cuda for tensor in tensors):
+            self.refusals.append("it makes a tensor of the device from values of the host")
+        elif name.startswith(("aten._to_copy", "aten.copy_")):
+            on_host = [tensor.device.type == "cpu" for tensor in tensors]
+            if any(on_host) and (to_device or not all(on_host)):
+                self.refusals.append(f"{name} copies between the host and the device")
+            elif not to_device and not all(on_host):
+                self.refusals.append(f"{name} copies from the device to the host")
+        else:
+            for tensor, address in storages_of([args, kwargs]):
+                if tensor.device.type == "cpu" and address not in self.made:
+                    self.refusals.append(f"{name} uses a tensor of the CPU of shape {list(tensor.shape)}")
+                    return
+
+    @staticmethod
+    def is_dynamic(name: str, args: Any, kwargs: dict) -> bool:
+        if name.startswith("aten.index."):
+            indices = args[1] if len(args) > 1 else ()
+            return any(isinstance(i, torch.Tensor) and i.dtype in (torch.bool, torch.uint8) for i in indices)
+        if name.startswith("aten.repeat_interleave"):
+            return kwargs.get("output_size") is None
+        return True
+
+
+@functools.cache
+def first_use() -> None:
+    """The first dispatch mode of a process imports a good deal, which is no stage's affair."""
+    with Operations(torch.device("cpu")):
+        torch.zeros(1).add_(1)
+
+
+class Watch:
+    """Around one call of a stage. `operations` is nothing where they are not looked at: torch.compile turns itself off
+    where somebody follows operations."""
+
+    def __init__(self, device: torch.device, operations: bool) -> None:
+        self.operations = Operations(device) if operations else None
+        self.codes: dict[tuple, tuple[types.CodeType, dict]] = {}  # of the caller, and its globals
+        self.acting: list[Any] = []  # optimizers and schedulers that made a step
+        self.backward = False
+        self.reasons: list[str] = []
+        self.files: dict[str, bool] = {}
+        self.seen: set[Any] = set()
+        self.before: Any = None
+
+    def __enter__(self) -> "Watch":
+        if self.operations is not None:
+            first_use()
+            self.operations.__enter__()
+        self.before = sys.getprofile()
+        if self.before is None:
+            sys.setprofile(self.event)
+        else:
+            self.reasons.append("a profiler of Python runs")
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self.before is None:
+            sys.setprofile(None)
+        if self.operations is not None:
+            self.operations.__exit__(*error)
+
+    def is_library(self, file: str) -> bool:
+        known = self.files.get(file)
+        if known is None:
+            known = self.files[file] = is_library(file)
+        return known
+
+    def event(self, frame: types.FrameType, event: str, argument: Any) -> None:
+        if event == "c_call":
+            self.host_function(frame, argument)
+        if event != "call":
+            return
+        code = frame.f_code
+        library = self.is_library(code.co_filename)
+        if code.co_name == "step" or (library and code.co_name in ("backward", "grad")):
+            self.step(frame, code)
+        if code.co_name == "__torch_dispatch__":  # of somebody who follows operations, as this does
+            return
+        if not library:
+            self.codes.setdefault(key_of(code), (code, frame.f_globals))
+        elif code not in self.seen:
+            self.host_module(frame, code)
+
+    def step(self, frame: types.FrameType, code: types.CodeType) -> None:
+        if code.co_name != "step":
+            self.backward = True
+            return
+        actor = frame.f_locals.get("self")
+        kinds = (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler, torch.optim.lr_scheduler.ReduceLROnPlateau)
+        if isinstance(actor, kinds) and not any(actor is known for known in self.acting):
+            self.acting.append(actor)
+
+    def host_function(self, frame: types.FrameType, function: Any) -> None:
+        if self.is_library(frame.f_code.co_filename):
+            return
+        owner = getattr(function, "__self__", None)
+        module = getattr(function, "__module__", None) or (type(owner).__module__ if owner is not None else "")
+        if function in HOST_FUNCTIONS or module in HOST_MODULES or module.startswith("numpy.random"):
+            self.note(f"it calls {module}.{getattr(function, '__name__', '')} of the host")
+
+    def host_module(self, frame: types.FrameType, code: types.CodeType) -> None:
+        caller = frame.f_back
+        if caller is None or self.is_library(caller.f_code.co_filename):
+            return
+        self.seen.add(code)
+        module = frame.f_globals.get("__name__", "").split(".")[0]
+        if module in HOST_MODULES:
+            self.note(f"it calls {module}.{code.co_name} of the host")
+
+    def note(self, reason: str) -> None:
+        if reason not in self.reasons and len(self.reasons) < LIMIT:
+            self.reasons.append(reason)
+
+    def refusals(self) -> list[str]:
+        return [] if self.operations is None else self.operations.refusals
