@@ -214,7 +214,9 @@ class Reach:
                     self.visit(held, name, depth + 1, force)
 
     def python_module(self, module: types.ModuleType, path: str, depth: int) -> None:
-        if not is_library(getattr(module, "__file__", None) or "<frozen>") and module.__name__ != "numpy":
+        if module.__name__ == "numpy" and "random" in self.names:
+            self.note("it uses numpy.random of the host")
+        if not is_library(getattr(module, "__file__", None) or "<frozen>"):
             self.members(vars(module), self.names, path, depth)
 
     def kind(self, kind: type, path: str, depth: int, force: bool = False) -> None:

@@ -22,6 +22,7 @@ NO_LIBRARY = ("site-packages" + os.sep, "dist-packages" + os.sep)
 HOST_MODULES = {"time", "datetime", "random", "_random", "posix", "os", "io", "_io", "secrets", "uuid", "threading", "_thread",
                 "queue", "socket", "_socket", "subprocess", "logging", "multiprocessing", "asyncio", "select", "pickle",
                 "_pickle", "numpy.random", "tempfile", "shutil", "sqlite3", "csv", "_csv"}
+KNOWN_MODULES = {*sys.stdlib_module_names, "torch", "numpy", "sluice"}
 HOST_FUNCTIONS = (print, open, input, exec, eval)
 LIMIT = 5  # reasons of one kind
 
@@ -86,6 +87,10 @@ class Operations(TorchDispatchMode):
         for tensor, address in storages_of([args, kwargs]):
             if address not in self.made and address not in self.outside and address != 0:
                 self.outside[address] = tensor
+        if "batch_norm" in name and "backward" not in name:  # its schema does not tell that it writes running statistics
+            for tensor, address in storages_of(args[1:]):
+                if address in self.outside:
+                    self.written.setdefault(address, tensor)
         if func._schema.is_mutable:
             given = list(args) + [None] * (len(func._schema.arguments) - len(args))
             for argument, value in zip(func._schema.arguments, given):
@@ -216,6 +221,8 @@ class Watch:
         module = getattr(function, "__module__", None) or (type(owner).__module__ if owner is not None else "")
         if function in HOST_FUNCTIONS or module in HOST_MODULES or module.startswith("numpy.random"):
             self.note(f"it calls {module}.{getattr(function, '__name__', '')} of the host")
+        elif module and module.split(".")[0] not in KNOWN_MODULES:
+            self.note(f"it calls {module}.{getattr(function, '__name__', '')}, which cannot be looked into")
 
     def host_module(self, frame: types.FrameType, code: types.CodeType) -> None:
         caller = frame.f_back
