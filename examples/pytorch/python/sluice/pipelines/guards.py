@@ -4,23 +4,28 @@ value, without Python code of its own for each."""
 from __future__ import annotations
 
 import operator
+from itertools import chain
 from typing import Any
 
 import torch
 
-ITEM, ATTRIBUTE = operator.getitem, getattr
+ITEM, ATTRIBUTE, VALUES = operator.getitem, getattr, dict.values
 
 
-def surroundings() -> tuple:
+MODES = tuple(getattr(torch._C, name) for name in (
+    "is_grad_enabled", "is_inference_mode_enabled", "is_autocast_cache_enabled", "get_default_dtype",
+    "_get_deterministic_algorithms", "_get_cublas_allow_tf32", "_get_cudnn_allow_tf32", "_get_cudnn_enabled", "_get_cudnn_benchmark",
+    "_get_cudnn_deterministic", "_get_float32_matmul_precision", "_get_flash_sdp_enabled", "_get_mem_efficient_sdp_enabled",
+    "_get_math_sdp_enabled", "_get_cudnn_sdp_enabled"))
+AUTOCAST, AUTOCAST_TYPE = torch.is_autocast_enabled, torch.get_autocast_dtype
+
+
+def surroundings() -> list:
     """Modes that change what PyTorch's calls enqueue."""
-    return (torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.is_autocast_enabled("cuda"),
-            torch.get_autocast_dtype("cuda"), torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"),
-            torch.is_autocast_cache_enabled(), torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled(),
-            torch._C._get_cublas_allow_tf32(), torch._C._get_cudnn_allow_tf32(), torch._C._get_cudnn_enabled(),
-            torch._C._get_cudnn_benchmark(), torch._C._get_cudnn_deterministic(),
-            torch._C._get_float32_matmul_precision(), torch._C._get_flash_sdp_enabled(),
-            torch._C._get_mem_efficient_sdp_enabled(), torch._C._get_math_sdp_enabled(),
-            torch._C._get_cudnn_sdp_enabled())
+    found: list = [mode() for mode in MODES]
+    for device in ("cuda", "cpu"):
+        found.append(AUTOCAST_TYPE(device) if AUTOCAST(device) else None)
+    return found
 
 
 class Guard:
@@ -35,11 +40,15 @@ class Guard:
         self.attributes: list[str] = []
         self.values: list[Any] = []
         self.value_names: list[str] = []
+        self.whole: list[dict] = []  # dictionaries of which all values are looked at
+        self.whole_items: list[Any] = []
+        self.whole_names: list[str] = []  # of each value
         self.empty: list[Any] = []
         self.empty_names: list[str] = []
         self.sized: list[Any] = []
         self.sizes: list[int] = []
         self.sized_names: list[str] = []
+        self.lists: list[tuple[list, list[int], list, str]] = []
         self.sets: list[tuple[Any, frozenset, str]] = []
         self.tensors: list[torch.Tensor] = []
         self.addresses: list[int] = []
@@ -51,6 +60,19 @@ class Guard:
         self.keys.append(key)
         self.items.append(value)
         self.item_names.append(name)
+
+    def dictionary(self, held: dict, name: str) -> None:
+        """All of its values: cheaper than one by one."""
+        self.size(held, name)
+        if held:
+            self.whole.append(held)
+            self.whole_items += held.values()
+            self.whole_names += [f"{name}.{key}" for key in held]
+
+    def members(self, held: list, name: str) -> None:
+        """All members of a list: objects, and no numbers."""
+        self.size(held, name)
+        self.lists.append((held, list(map(id, held)), list(held), name))
 
     def attribute(self, owner: Any, attribute: str, value: Any, name: str) -> None:
         self.objects.append(owner)
@@ -71,17 +93,19 @@ class Guard:
         self.tensors.append(tensor)
         self.addresses.append(tensor.data_ptr())
         self.tensor_names.append(name)
-        self.attribute(tensor, "requires_grad", tensor.requires_grad, f"requires_grad of {name}")
+        if tensor.requires_grad or isinstance(tensor, torch.nn.Parameter):
+            self.attribute(tensor, "requires_grad", tensor.requires_grad, f"requires_grad of {name}")
 
     def holds(self) -> bool:
         """Whether all is as it was. A number that was replaced by the same one is not; `difference` finds that out."""
         same = operator.is_
         try:
-            return (all(map(same, map(ITEM, self.containers, self.keys), self.items))
+            return (list(map(len, self.sized)) == self.sizes and not any(self.empty)
+                    and all(map(same, map(ITEM, self.containers, self.keys), self.items))
                     and all(map(same, map(ATTRIBUTE, self.objects, self.attributes), self.values))
-                    and not any(self.empty)
-                    and list(map(len, self.sized)) == self.sizes
+                    and all(map(same, chain.from_iterable(map(VALUES, self.whole)), self.whole_items))
                     and list(map(torch.Tensor.data_ptr, self.tensors)) == self.addresses
+                    and all(list(map(id, now)) == then for now, then, _, _ in self.lists)
                     and all(now == then for now, then, _ in self.sets)
                     and surroundings() == self.surroundings)
         except Exception:  # what was read is not there any more
@@ -103,6 +127,9 @@ class Guard:
                 if not same_value(now, then):
                     return self.value_names[place]
                 self.values[place] = now
+        for now, then, name in zip(chain.from_iterable(map(VALUES, self.whole)), self.whole_items, self.whole_names):
+            if now is not then:
+                return name
         for container, name in zip(self.empty, self.empty_names):
             if container:
                 return name
@@ -112,6 +139,9 @@ class Guard:
         for tensor, address, name in zip(self.tensors, self.addresses, self.tensor_names):
             if tensor.data_ptr() != address:
                 return f"the memory of {name}"
+        for held, ids, _, name in self.lists:
+            if list(map(id, held)) != ids:
+                return name
         for now, then, name in self.sets:
             if now != then:
                 return name
@@ -125,6 +155,12 @@ class Guard:
         for owner, attribute, then in zip(self.objects, self.attributes, self.values):
             if fetched(ATTRIBUTE, owner, attribute) is not then:
                 put(setattr, owner, attribute, then)
+        for held, _, members, _ in self.lists:
+            held[:] = members
+        then = iter(self.whole_items)
+        for held in self.whole:
+            for key, value in zip(list(held), then):
+                held[key] = value
         for container in self.empty:
             container.clear()
         for container, size in zip(self.sized, self.sizes):

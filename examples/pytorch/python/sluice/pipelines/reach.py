@@ -29,6 +29,10 @@ HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_p
 STRUCTURE = {"in_channels", "out_channels", "in_features", "out_features", "num_features", "kernel_size", "stride", "dilation",
              "groups", "transposed", "output_padding", "padding_mode", "padding", "num_embeddings", "embedding_dim",
              "normalized_shape", "inplace", "call_super_init", "dump_patches"}
+NN = torch.nn
+INDIFFERENT = (NN.Sequential, NN.ModuleList, NN.ModuleDict, NN.Linear, NN.Identity, NN.Flatten, NN.ReLU, NN.GELU, NN.SiLU, NN.Tanh,
+               NN.Sigmoid, NN.Softmax, NN.LayerNorm, NN.GroupNorm, NN.Embedding, NN.MaxPool2d, NN.AvgPool2d, NN.AdaptiveAvgPool2d,
+               NN.Conv1d, NN.Conv2d, NN.Conv3d, NN.ConvTranspose1d, NN.ConvTranspose2d, NN.ConvTranspose3d)  # to training
 MOST = 20_000  # values, and of one container
 LARGE = 2_000
 DEEP = 12
@@ -283,19 +287,19 @@ class Reach:
             return
         attributes = vars(module)
         self.compiled = self.compiled or "_orig_mod" in attributes["_modules"] or bool(attributes.get("_compiled_call_impl"))
-        self.guard.item(attributes, "training", module.training, f"{path}.training")
+        own = is_library(file_of(kind))
+        if not own or not isinstance(module, INDIFFERENT) or "training" in self.names:
+            self.guard.item(attributes, "training", module.training, f"{path}.training")
         for group in ("_parameters", "_buffers", "_modules"):
-            self.guard.item(attributes, group, attributes[group], f"{path}.{group}")
-            self.guard.size(attributes[group], f"{path}.{group}")
+            if isinstance(attributes[group], dict):
+                self.guard.dictionary(attributes[group], path)
             for name, held in attributes[group].items():
-                self.guard.item(attributes[group], name, held, f"{path}.{name}")
                 self.visit(held, f"{path}.{name}", depth if group == "_modules" else depth + 1)
         for hooks in HOOKS:
             if hooks in attributes:
                 self.guard.size(attributes[hooks], f"hooks of {path}")
                 for hook in attributes[hooks].values():
                     self.visit(hook, f"a hook of {path}", depth + 1, force=True)
-        own = is_library(file_of(kind))
         for name, held in attributes.items():
             if name in ("training", "_parameters", "_buffers", "_modules") or name in HOOKS:
                 continue
@@ -325,7 +329,11 @@ class Reach:
         self.guard.size(actor.param_groups, f"the groups of {path}")
         for place, group in enumerate(actor.param_groups):
             self.guard.item(actor.param_groups, place, group, f"a group of {path}")
+            self.seen[id(group["params"])] = group["params"]
             self.container(group, f"{path}.param_groups[{place}]", 0)
+            self.guard.members(group["params"], f"the parameters of {path}")
+            for parameter in group["params"]:
+                self.visit(parameter, f"a parameter of {path}")
             if group.get("capturable") is False:  # PyTorch refuses the capture of such a step
                 self.refuse(f"{path}, {type(actor).__name__}, counts steps on the host; expected capturable=True")
         for parameter, state in actor.state.items():
