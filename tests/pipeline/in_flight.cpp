@@ -359,4 +359,29 @@ TEST_CASE("Pipeline: a submit that comes after the batch before is through waits
     }
 }
 
+TEST_CASE("BatchRead: is_ready lets a batch wait for others of its graph at first, and submits it when asked "
+          "again") {
+    std::size_t calls = 0;
+    AnyPipeline<PinnedSpan<const Word, B>, B> pipeline(
+        Stages{Stage{"copy",
+                     [&](Ref stream, const PinnedSpan<const Word, B>& batch, PinnedBuffer<Word, B>& out) {
+                         ++calls;
+                         copy(stream, out, batch);
+                     }},
+               Stage{"keep", [](Ref, const PinnedBuffer<Word, B>&) {}}},
+        Slots{make_word},
+        PipelineOptions{
+            .schedule = Schedule::graphed, .graphs = {.on_refusal = nullptr}, .steps_per_graph = 64});
+    const Inputs<B> inputs(2, 1);
+    pipeline.submit(inputs[0]).stays();
+    pipeline.flush();
+    const std::size_t before = calls;
+    const BatchRead read = pipeline.submit(inputs[1]);
+    CHECK_FALSE(read.is_ready());
+    CHECK(calls == before);
+    (void)read.is_ready();
+    CHECK(calls == before + 1);
+    pipeline.finish();
+}
+
 } // namespace pipeline_in_flight

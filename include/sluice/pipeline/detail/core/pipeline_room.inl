@@ -100,8 +100,8 @@ bool PipelineCore<B>::is_read(std::size_t number) {
             read = read && executor_->is_through(core_, stage, number);
         }
         // A caller that asks again, with nothing submitted in between, submits nothing until it is read.
-        const bool again =
-            std::exchange(polled_, number) == number && std::exchange(polled_at_, submitted_) == submitted_;
+        const bool same = std::exchange(polled_, number) == number;
+        const bool again = std::exchange(polled_at_, submitted_) == submitted_ && same;
         if (held && again)
             executor_->flush(core_);
         throw_known_fault();
