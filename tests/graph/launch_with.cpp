@@ -15,6 +15,7 @@
 #include "graph/ping_pong_ops.hpp"
 #include "support/backend.hpp"
 #include "support/error_text.hpp"
+#include "support/gate.hpp"
 #include "support/stream_ops.hpp"
 
 namespace graph_launch_with {
@@ -213,6 +214,33 @@ TEST_CASE("launch_with: more launches than may wait for a host stream wait thems
         run();
     Values expected = start();
     for (unsigned i = 1; i <= 402; ++i)
+        multiply_add(expected, 3, i);
+    CHECK(read(stream, values) == expected);
+}
+
+TEST_CASE("launch_with: launches do not wait for those before") {
+    if (!streams_overlap<B>())
+        return;
+    Gate<B> gate;
+    const BasicStream<B> stream;
+    Numbers values(count);
+    copy_and_wait(stream, values, start());
+    unsigned add = 0;
+    GraphCapture<NoKey, B> graph;
+    const auto run = [&] {
+        graph.run(stream.ref(), [&](Ref s) {
+            launch_with(s, dims, ops::multiply_add(),
+                        [&] { return std::tuple(values.data(), values.data(), 3, ++add, count); });
+        });
+    };
+    run();
+    run();
+    gate.hold(stream);
+    for (int i = 0; i < 100; ++i)
+        run();
+    gate.open();
+    Values expected = start();
+    for (unsigned i = 1; i <= 102; ++i)
         multiply_add(expected, 3, i);
     CHECK(read(stream, values) == expected);
 }

@@ -136,8 +136,9 @@ def scope_of(tokens, i, head, outer):
     if "enum" in words:
         return "none"
     if outer in ("namespace", "class"):
-        kind = {"class", "struct", "union"} & set(words)
-        return "class" if kind and ("(" not in words or "alignas" in words) else "function"
+        kinds = [j for j, word in enumerate(words) if word in ("class", "struct", "union")]
+        behind = ")" not in words or "alignas" in words or kinds and kinds[-1] > len(words) - 1 - words[::-1].index(")")
+        return "class" if kinds and behind else "function"  # "requires(…) class" as well
     if before.text in (")", "]", "else", "do", "try", ";", "{", "}", "mutable", "noexcept", ":") or "->" in words:
         return "block"
     return "class" if {"class", "struct", "union"} & set(words) else "list" if outer != "none" else "none"
@@ -233,6 +234,14 @@ def operands(tokens, i):
     return first, last
 
 
+def picks_one(left, right, behind):
+    """Whether what follows a comparison takes the larger or the smaller of its two sides, or their distance: the same where they are equal."""
+    a, b, behind = (" ".join(part.split()) for part in (left, right, behind))
+    picked = (f"? {a} : {b}", f"? {b} : {a}", f"? {a} - {b} : {b} - {a}", f"? {b} - {a} : {a} - {b}", f"? {a} - {b} : 0",
+              f") {a} = {b};", f") {b} = {a};")
+    return any(behind.startswith(one) and not re.match(r"\s*[.\w(\[*/%-]", behind[len(one):] if one[-1] != ";" else "") for one in picked)
+
+
 def changes_of(file, text):
     """All changes of one header, in the order of the text."""
     tokens = tokens_of(without_other_code(text))
@@ -260,6 +269,8 @@ def changes_of(file, text):
             if first == i or last == i or len(whole) > 400 or '"' in whole or "to_string" in whole:
                 continue
             left, right = said(first, i - 1), said(i + 1, last)
+            if token.text in BOUNDARY and token.text[0] in "<>" and picks_one(left, right, text[tokens[last].end:][:300]):
+                continue
             if token.text in BOUNDARY:
                 add("compare", first, last, f"{left} {BOUNDARY[token.text]} {right}")
             elif token.text in ("&&", "||"):

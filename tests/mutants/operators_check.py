@@ -29,11 +29,18 @@ struct Thing {
         const std::array<int, 3> small{};
         if (i == 0)
             throw Error("i == 0, expected more than " + std::to_string(i - 1));
+        limit_ = i > limit_ ? i : limit_;
+        if (i < least_)
+            least_ = i;
         return ready_ ? i + 1 : [this, i](int of) { return of - next_; }(N);
     }
 #if SLUICE_HAS_CUDA
     bool on_gpu(int a, int b) const { return a < b; }
 #endif
+};
+template <class T>
+requires(sizeof(T) == 4) class Needs {
+    int least_ = 3;
 };
 } // namespace sluice
 """
@@ -51,6 +58,10 @@ EXPECTED = [
     "condition i == 0 -> !(i == 0)",
     "compare i == 0 -> i != 0",
     "constant 0 -> 0 + 1",
+    "assignment limit_ = i > limit_ ? i : limit_; -> nothing",
+    "condition i > limit_ -> !(i > limit_)",
+    "condition i < least_ -> !(i < least_)",
+    "assignment least_ = i; -> nothing",
     "condition ready_ -> !(ready_)",
     "arithmetic i + 1 -> i",
     "arithmetic of - next_ -> of + next_",

@@ -161,6 +161,10 @@ TEST_CASE("Contract 10: an external stream of another device is refused in a sen
                 std::string("stage '") + Chain<B>::names[stage] +
                     "': the external stream belongs to device 1, the pipeline to device 0; both must be the "
                     "same device's");
+            options[stage].device = 0;
+            CHECK(
+                contains(text_of([&] { auto pipeline = chain.pipeline<3>({.schedule = schedule}, options); }),
+                         "the external stream belongs to device 1, the stage to device 0; "));
         }
         const Inputs<B> inputs(batches, words);
         chain.clear();

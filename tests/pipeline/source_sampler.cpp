@@ -64,6 +64,20 @@ TEST_CASE("Sampler: every sample once an epoch, in another order each epoch and 
     }
 }
 
+TEST_CASE("Sampler: orders stay what they were, so that a training goes on with its own from a checkpoint") {
+    const auto second = [](std::uint64_t samples) {
+        const Sampler sampler{{.samples = samples, .batch = 5, .seed = 7, .epoch = 3}};
+        std::vector<std::uint64_t> numbers;
+        for (const std::uint64_t sample : sampler.samples(1))
+            numbers.push_back(sample);
+        return numbers;
+    };
+    using Numbers = std::vector<std::uint64_t>;
+    CHECK(second(10) == Numbers{0, 7, 2, 8, 6});
+    CHECK(second(5000) == Numbers{256, 88, 280, 3832, 376});
+    CHECK(second(1000000) == Numbers{362908, 101242, 791059, 331917, 802422});
+}
+
 TEST_CASE("Sampler: all orders of few samples are about equally frequent") {
     for (const std::uint64_t samples : {2u, 3u, 4u, 5u}) {
         CAPTURE(samples);

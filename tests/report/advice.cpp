@@ -125,6 +125,8 @@ TEST_CASE("advice: what is predicted is the longest of stages, launches, fills a
     overlapped.submit = 70;
     CHECK(predicted(stage, Schedule::overlapped, 2) == doctest::Approx(70));
     CHECK(predicted(stage, Schedule::graphed, 2) == doctest::Approx(50));
+    overlapped.waited = 59.5; // half a microsecond is left outside
+    CHECK(predicted(BoundPart::loop, Schedule::overlapped, 2) == doctest::Approx(70.5));
     overlapped.waited = 100; // nothing is left outside
     CHECK(predicted(BoundPart::loop, Schedule::overlapped, 2) == doctest::Approx(70));
 }
@@ -243,6 +245,21 @@ TEST_CASE("advice: a share of the device is for a short stage that takes long be
     beside = noted({200, 175});
     beside.share_unit = beside.multiprocessors = 0; // as on Host
     CHECK(detail::advice::share_of(beside, alone).empty());
+
+    // Of several that take long, the one that takes most more than alone.
+    for (const bool last : {false, true}) {
+        PipelineTimes together = noted({200, 175}), each = noted({190, 14});
+        for (PipelineTimes* of : {&together, &each}) {
+            of->stage_names.push_back("track");
+            of->stage_units.push_back("GPU 0");
+            for (std::size_t batch = 0; batch < 9; ++batch) {
+                const double begin = 1000.0 * static_cast<double>(batch);
+                of->stages.push_back({2, batch, begin, begin + (of == &each ? 10.0 : last ? 190.0 : 120.0)});
+            }
+        }
+        const std::string text = detail::advice::share_of(together, each);
+        CHECK(contains(text, last ? "track takes 10 us alone" : "detect takes 14 us alone"));
+    }
 
     Advice advice;
     advice.sentence = "Nothing else.";

@@ -185,6 +185,12 @@ TEST_CASE("bound: of random costs nearly all are named right, and no advice is f
     MESSAGE(right << " of " << all << " named right");
 }
 
+TEST_CASE("bound: of stages that take as long the first one is named") {
+    Costs costs;
+    costs.first = costs.second = 200;
+    CHECK(contains(bound_of(model(costs)).sentence, "first bounds this"));
+}
+
 TEST_CASE("bound: two submits are enough to say how often batches come") {
     PipelineTimes times;
     times.stage_names = {"first"};

@@ -72,6 +72,15 @@ TEST_CASE("a row's time per batch, share and rate stand beside each other, with 
           "overlapped is 2 x as fast as serial: 10000 batches/s instead of 5000.");
 }
 
+TEST_CASE("a batch's time is from begin to begin, however long batches take") {
+    const auto time = [](double apart) {
+        const TimelineReport report = report_with("slow", {{"encode", "GPU 0", apart / 4}}, apart);
+        return compare(report, report).whole.time_before;
+    };
+    for (const double apart : {0.25, 100.0, 2e6, 1e9})
+        CHECK(time(apart) == doctest::Approx(apart));
+}
+
 TEST_CASE("rows belong together by name and unit, then by name, the first to the first") {
     const Comparison comparison = compare(
         report_with("",

@@ -132,6 +132,12 @@ TEST_CASE("a description says how the schedule runs the stages") {
         encode, train, [](int) { return Images{}; }, {.schedule = Schedule::graphed, .steps_per_graph = 4}};
     const PipelineDescription graphed = describe(two);
     CHECK(graphed.graphs == GraphedWork::steps);
+    const auto says = [](const PipelineDescription& of, const std::string& graphs) {
+        CHECK(contains(to_json(of), "\"graphs\":\"" + graphs + '"'));
+    };
+    says(graphed, "steps");
+    says(serial, "none");
+    says(describe(diamond({.schedule = Schedule::graphed})), "stages");
     CHECK(graphed.steps_per_graph == 4);
     CHECK(graphed.stages[0].external_stream);
     CHECK(graphed.stages[0].streams == graphed.stages[1].streams);

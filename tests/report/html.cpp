@@ -204,6 +204,15 @@ TEST_CASE("a page's data are the spans, by lanes") {
     }
 }
 
+TEST_CASE("a page's times have three decimals of a microsecond") {
+    Timeline timeline;
+    timeline.add({.row = timeline.add_row("row"), .begin = 0.12344, .end = 1.50012});
+    const auto rows = data_of(to_html(timeline), "spans");
+    REQUIRE(rows.size() == 1);
+    CHECK(rows[0].at("spans").items[3].number == 0.123);
+    CHECK(rows[0].at("spans").items[4].number == 1.377);
+}
+
 TEST_CASE("names and text break out of nothing") {
     const std::string evil = "</script><script>alert(1)</script><!-- \\\" ' & \n\x01 \xFF \u2028";
     const std::string shown =
@@ -322,9 +331,13 @@ TEST_CASE("a page shows the report's numbers, and two pages' differences") {
     const std::string one = to_html(before);
     CHECK(contains(one, "<p class=\"pace\">encode set the pace: it was busy 92 % of the time.</p>"));
     CHECK(contains(one, "<tr><td>encode</td><td>GPU 0</td><td class=\"n\">4</td><td class=\"n\">92.3</td>"));
+    CHECK(contains(one, "<small>%</small>"));
+    CHECK_FALSE(contains(one, "<small></small>"));
+    CHECK(count(one, "<span class=\"item\">") == 3); // of the legend
     CHECK(count(one, "<p class=\"fact\">") == 3);
     CHECK(contains(one, "<p class=\"fact\">memory: peak 2 KiB, mean 2 KiB</p>"));
     CHECK_FALSE(contains(one, "comparison\""));
+    CHECK_FALSE(contains(one, "<h2>Reports</h2>"));
     const std::string two = to_html({&before, &after});
     const std::string comparison = between(two, "<section id=\"comparison\">", "</section>");
     CHECK(
@@ -335,10 +348,21 @@ TEST_CASE("a page shows the report's numbers, and two pages' differences") {
                    "<td class=\"n\">52.2</td><td class=\"n\">-40.1</td><td class=\"n\">11111</td>"
                    "<td class=\"n\">22222</td>"));
     CHECK(contains(comparison, "<td>new</td><td></td><td class=\"n\">-</td><td class=\"n\">0 \u00b5s</td>"));
+    CHECK(contains(two, "<h2>Reports</h2>"));
     CHECK(count(two, "<section class=\"report\">") == 2);
     CHECK(contains(two, "<section class=\"report\">\n<h3>before</h3>"));
     CHECK(contains(two, "<section class=\"report\">\n<h3>after &lt;1&gt;</h3>"));
     CHECK_FALSE(contains(to_html({&before, &after, &after}), "comparison\""));
+}
+
+TEST_CASE("rates of less than one a second have their number in a comparison") {
+    Timeline slow("slow");
+    const std::size_t row = slow.add_row("encode");
+    for (std::size_t batch = 0; batch < 4; ++batch) {
+        const double begin = 4e6 * static_cast<double>(batch);
+        slow.add({.row = row, .batch = batch, .begin = begin, .end = begin + 2.5e6});
+    }
+    CHECK(contains(to_html({&slow, &slow}), "<td class=\"n\">0.4</td><td class=\"n\">0.4</td></tr>"));
 }
 
 TEST_CASE("a page's tables are the user's, with columns of numbers at the right") {

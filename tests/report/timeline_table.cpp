@@ -249,6 +249,19 @@ TEST_CASE("a long name is cut with an ellipsis, and a short one is not") {
     CHECK(has(table, "short                  GPU 0 "));
 }
 
+TEST_CASE("where numbers are long, one space before them leaves room for names") {
+    Timeline timeline;
+    timeline.add_row("an encoder", "GPU 0");
+    timeline.add({.row = 0, .begin = 0, .end = 10});
+    timeline.add({.row = 0, .begin = 20, .end = 30});
+    TimelineReport report = report_of(timeline);
+    RowReport& row = report.rows[0];
+    row.spans = 123456789;
+    row.median = 1;
+    row.mean = row.p99 = row.longest = 1.2345e12;
+    CHECK(has(to_table(report), "an encoder GPU 0 1.2e+08 66.7 1.2e+12  1.000 1.2e+12 1.2e+12  0.0       -"));
+}
+
 TEST_CASE("a sentence has no line that is wider than 80 columns, whatever its words are") {
     Timeline timeline;
     timeline.set_sentence("short " + std::string(200, 'w') + " words");

@@ -1,0 +1,85 @@
+// What blocks make of parts of a row, merged: the same as of the whole row. The Host backend takes rows whole.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include <sluice/ragged/detail/row_functors.hpp>
+
+namespace ragged_row_functors {
+
+using namespace sluice::ragged::detail;
+
+namespace {
+
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+bool same(float a, float b) { return (std::isnan(a) && std::isnan(b)) || a == b || std::fabs(a - b) < 1e-4F; }
+bool same(std::int64_t a, std::int64_t b) { return a == b; }
+
+/// Of each row in parts that end at any two places.
+template <class Op>
+void check_parts(const std::vector<std::vector<float>>& rows) {
+    const Op op;
+    for (const std::vector<float>& row : rows) {
+        CAPTURE(row.size());
+        const auto length = static_cast<std::int64_t>(row.size());
+        const auto part = [&](std::int64_t begin, std::int64_t end) {
+            auto accumulator = op.init();
+            for (std::int64_t i = begin; i < end; ++i)
+                accumulator = op.take(accumulator, row[static_cast<std::size_t>(i)], i);
+            return accumulator;
+        };
+        const auto whole = op.finish(reduce_all(op, row.data(), length), length);
+        for (std::int64_t first = 0; first <= length; ++first) {
+            for (std::int64_t second = first; second <= length; ++second) {
+                CAPTURE(first);
+                CAPTURE(second);
+                const auto left =
+                    op.merge(op.merge(part(0, first), part(first, second)), part(second, length));
+                const auto right =
+                    op.merge(part(0, first), op.merge(part(first, second), part(second, length)));
+                CHECK(same(op.finish(left, length), whole));
+                CHECK(same(op.finish(right, length), whole));
+            }
+        }
+    }
+}
+
+const std::vector<std::vector<float>> finite{
+    {}, {3}, {-1, -1}, {1, 2, 3, 4, 5}, {5, 4, 3, 2, 1}, {2, 7, 1, 7, 2, 7}, {-3, -2, -9, -2}, {0, 0, 0, 0}};
+
+} // namespace
+
+TEST_CASE("parts of a row, merged, are the whole row's sum, mean, extremes and exponentials") {
+    std::vector<std::vector<float>> all = finite;
+    all.insert(all.end(),
+               {{1, nan, 2}, {nan, nan}, {1, infinity, 2, infinity}, {-infinity, 3}, {-infinity, -infinity}});
+    check_parts<SumOf<float, float>>(finite);
+    check_parts<MeanOf<float, float>>(finite);
+    check_parts<ExtremeOf<float, true>>(all);
+    check_parts<ExtremeOf<float, false>>(all);
+    check_parts<LogSumExpOf<float>>(finite);
+    check_parts<LogSumExpOf<float>>(
+        {{1, infinity, 2}, {infinity, infinity}, {-infinity, 3}, {3, -infinity, 4}});
+}
+
+TEST_CASE("parts of a row, merged in either order, have the first of the greatest values") {
+    std::vector<std::vector<float>> all = finite;
+    all.insert(all.end(), {{1, nan, 2, nan}, {infinity, 1, infinity}, {-infinity, -infinity}});
+    check_parts<ArgmaxOf<float>>(all);
+    const ArgmaxOf<float> op;
+    using Found = IndexedValue<float>;
+    CHECK(op.merge(Found{7, 4}, Found{7, 2}).position == 2);
+    CHECK(op.merge(Found{7, 2}, Found{7, 4}).position == 2);
+    CHECK(op.merge(Found{7, 0}, Found{8, 4}).position == 4);
+    CHECK(op.merge(Found{8, 0}, Found{7, 4}).position == 0);
+    CHECK(op.merge(op.init(), Found{7, 0}).position == 0);
+    CHECK(op.merge(Found{7, 0}, op.init()).position == 0);
+}
+
+} // namespace ragged_row_functors
