@@ -361,6 +361,87 @@ TEST_CASE_FIXTURE(Fixture, "guard: other threads may use the default stream now 
     CHECK(value() == 40);
 }
 
+namespace {
+
+/// A thread that enqueues work all the time, on the stream that `given` says, until the end of the scope.
+class Busy {
+public:
+    explicit Busy(cudaStream_t given)
+        : thread_([this, given] {
+              DeviceBuffer<int, Cuda> memory(1);
+              while (!stop_) {
+                  add<<<1, 1, 0, given>>>(memory.data(), 1);
+                  if (cudaStreamSynchronize(given) != cudaSuccess)
+                      ++failures_;
+                  ++rounds_;
+              }
+          }) {
+        while (rounds_ == 0)
+            std::this_thread::yield();
+    }
+    Busy(const Busy&) = delete;
+    Busy& operator=(const Busy&) = delete;
+    ~Busy() {
+        stop_ = true;
+        thread_.join();
+        CHECK(failures_ == 0);
+    }
+
+private:
+    std::atomic<bool> stop_{false};
+    std::atomic<int> failures_{0};
+    std::atomic<int> rounds_{0};
+    std::thread thread_;
+};
+
+} // namespace
+
+TEST_CASE_FIXTURE(
+    Fixture,
+    "guard: beside a thread that is always on the default stream captures may be refused, and results stay") {
+    GraphOptions options;
+    options.on_refusal = &listen;
+    GraphCapture<int, Cuda> graphs{options};
+    {
+        const Busy other(nullptr);
+        for (int run = 0; run < 40; ++run)
+            graphs.run(stream, run / 4, [&](CudaStreamRef s) { add<<<1, 1, 0, s>>>(number.data(), 1); });
+    }
+    CHECK(value() == 40);
+    CHECK((graphs.counters().refusals == 0) == told.empty());
+    CHECK((told.empty() || contains(told, "the default stream was used meanwhile")));
+    CHECK(graphs.counters().replays + graphs.counters().eager.total() == 40);
+    graphs.run(stream, 100, [&](CudaStreamRef s) { add<<<1, 1, 0, s>>>(number.data(), 1); });
+    CHECK(
+        graphs.run(stream, 100, [&](CudaStreamRef s) { add<<<1, 1, 0, s>>>(number.data(), 1); }).replayed());
+    CHECK(value() == 42);
+}
+
+TEST_CASE_FIXTURE(Fixture, "guard: a thread on a stream of its own, its own default stream, or one nobody "
+                           "looks at refuses no capture") {
+    const CudaStream own;
+    struct Way {
+        cudaStream_t stream;
+        bool watches;
+    };
+    for (const Way& way : {Way{own.get(), true}, Way{cudaStreamPerThread, true}, Way{nullptr, false}}) {
+        CAPTURE(way.watches);
+        clear();
+        GraphOptions options;
+        options.on_refusal = &listen;
+        options.capture.watch_default_stream = way.watches;
+        GraphCapture<int, Cuda> graphs{options};
+        {
+            const Busy other(way.stream);
+            for (int run = 0; run < 40; ++run)
+                graphs.run(stream, run / 4, [&](CudaStreamRef s) { add<<<1, 1, 0, s>>>(number.data(), 1); });
+        }
+        CHECK(told.empty());
+        CHECK(graphs.counters().replays == 30);
+        CHECK(value() == 40);
+    }
+}
+
 TEST_CASE_FIXTURE(Fixture, "guard: memory that has been freed since is found where checking is on") {
     GraphOptions options{.check = true};
     GraphCapture<NoKey, Cuda> graphs{options};
