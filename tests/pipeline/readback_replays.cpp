@@ -262,6 +262,17 @@ TEST_CASE("Readback: more captured pushes than there is pinned memory for are re
     CHECK(handed == 8);
 }
 
+TEST_CASE("Readback: 16 results of up to 64 KiB have a place for each launch") {
+    if (is_checked<TestBackend>)
+        return;
+    using Places = detail::ReadbackPlaces<float, TestBackend>;
+    CHECK(Places(1008, 16).depth() == 16); // 4,032 bytes, and 64 for its length
+    CHECK(Places(1009, 16).depth() == 1);
+    CHECK(Places(1009, 15).depth() == 8);
+    CHECK(Places(1, 31).depth() == 16);
+    CHECK(Places(1, 1).depth() == 1);
+}
+
 TEST_CASE("Readback: submit does not wait for the results of replays, as long as there are places") {
     // A checked graph waits for the results of its last launch: the checker knows fixed addresses.
     if (is_checked<TestBackend> || !streams_overlap<TestBackend>())

@@ -178,4 +178,24 @@ TEST_CASE("run: a stage stops it, whatever thread it is called on") {
     }
 }
 
+TEST_CASE("run: what has said once that it is to stop is not asked again") {
+    struct Number {
+        PinnedBuffer<Word, B> value{words};
+    };
+    AnyPipeline<PinnedBuffer<Word, B>, B> pipeline{
+        Stages{Stage{"take", [](BasicStreamRef<B> stream, const PinnedBuffer<Word, B>& in,
+                                Number& out) { copy(stream, out.value, in); }}},
+        Slots{[](int) { return Number{}; }}, PipelineOptions{}};
+    auto source = make_source(1000);
+    int asked = 0;
+    std::size_t seen = 0;
+    for (const Number& result : pipeline.template run<Number>(source, [&] { return ++asked == 5; })) {
+        (void)result;
+        ++seen;
+    }
+    CHECK(asked == 5);
+    CHECK(seen == 4);
+    pipeline.finish();
+}
+
 } // namespace pipeline_results_stop

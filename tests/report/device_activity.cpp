@@ -272,6 +272,21 @@ TEST_CASE("activities find their batch, and those without a stage the one they c
     CHECK(!contains(to_table(report_of(activities)), "by events %"));
 }
 
+TEST_CASE("a stream on which several stages worked says nothing of whose an activity is") {
+    for (const bool several : {false, true}) {
+        CAPTURE(several);
+        DeviceActivities activities;
+        activities.names = {"k"};
+        activities.stages = {"train", "encode"};
+        activities.activities = {made(ActivityKind::kernel, 12, 14, 8), made(ActivityKind::kernel, 2, 5, 8),
+                                 made(ActivityKind::kernel, 15, 18, 8)}; // in spans of both
+        activities.activities[0].stage = 0;
+        activities.activities[1].stage = several ? 1 : 0;
+        assign_to_stages(activities, two_stages(), 1);
+        CHECK(activities.activities[2].stage == (several ? DeviceActivity::unknown : 0U));
+    }
+}
+
 TEST_CASE("activities of another device are not given to a stage") {
     const Timeline timeline = two_stages();
     DeviceActivities activities;

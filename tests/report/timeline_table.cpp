@@ -135,6 +135,17 @@ TEST_CASE("a table has its numbers under heads with units") {
           "encode set the pace: it was busy 92 % of the time, train 58 %.\n");
 }
 
+TEST_CASE("the head tells of a device where there is one, and time went by") {
+    const auto tells = [](const char* unit, double end) {
+        Timeline timeline;
+        timeline.add({.row = timeline.add_row("row", unit), .begin = 0, .end = end});
+        return has(to_table(report_of(timeline)), "device: ");
+    };
+    CHECK(tells("GPU 0", 10));
+    CHECK_FALSE(tells("CPU", 10));
+    CHECK_FALSE(tells("GPU 0", 0));
+}
+
 TEST_CASE("times are in a unit that suits them, without a column of units where there are none") {
     Timeline timeline;
     const std::size_t row = timeline.add_row("step");
