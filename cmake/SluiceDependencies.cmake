@@ -188,3 +188,34 @@ int main() {
         endif()
     endif()
 endmacro()
+
+# libjpeg-turbo, with which the example live decodes on the CPU. It cannot be a part of another build, so it is not fetched.
+# Sets SLUICE_EXAMPLES_HAVE_TURBOJPEG and, when true, makes the target sluice_turbojpeg.
+macro(sluice_find_turbojpeg)
+    set(SLUICE_EXAMPLES_HAVE_TURBOJPEG OFF)
+    set(sluice_turbojpeg_without "the example live is left out, but for nvJPEG (libturbojpeg0-dev)")
+    find_path(SLUICE_TURBOJPEG_INCLUDE_DIR turbojpeg.h)
+    find_library(SLUICE_TURBOJPEG_LIBRARY turbojpeg)
+    mark_as_advanced(SLUICE_TURBOJPEG_INCLUDE_DIR SLUICE_TURBOJPEG_LIBRARY)
+    if(NOT SLUICE_TURBOJPEG_INCLUDE_DIR OR NOT SLUICE_TURBOJPEG_LIBRARY)
+        message(STATUS "sluice: libjpeg-turbo was not found, ${sluice_turbojpeg_without}")
+    else()
+        sluice_probe(
+            sluice_turbojpeg_builds "#include <turbojpeg.h>
+int main() { return tjDestroy(tjInitDecompress()); }"
+            INCLUDES "${SLUICE_TURBOJPEG_INCLUDE_DIR}"
+            LIBRARIES "${SLUICE_TURBOJPEG_LIBRARY}")
+        if(sluice_turbojpeg_builds)
+            set(SLUICE_EXAMPLES_HAVE_TURBOJPEG ON)
+            if(NOT TARGET sluice_turbojpeg)
+                add_library(sluice_turbojpeg INTERFACE IMPORTED GLOBAL)
+                target_include_directories(sluice_turbojpeg INTERFACE "${SLUICE_TURBOJPEG_INCLUDE_DIR}")
+                target_link_libraries(sluice_turbojpeg INTERFACE "${SLUICE_TURBOJPEG_LIBRARY}")
+            endif()
+            message(STATUS "sluice: libjpeg-turbo is ${SLUICE_TURBOJPEG_LIBRARY}")
+        else()
+            message(STATUS "sluice: libjpeg-turbo is ${SLUICE_TURBOJPEG_LIBRARY}, but cannot be used "
+                           "(${sluice_turbojpeg_builds_PROBLEM}), ${sluice_turbojpeg_without}")
+        endif()
+    endif()
+endmacro()

@@ -30,6 +30,7 @@ has_compiler() { builds <<<$'#include <string>\nint main() { return std::string(
 # Libraries that are headers alone, and read all that they include.
 has_header() { builds -E <<<"#include <$1>"; }
 has_png() { builds -lpng <<<$'#include <png.h>\nint main() { return png_get_libpng_ver(nullptr) == nullptr; }'; }
+has_turbojpeg() { builds -lturbojpeg <<<$'#include <turbojpeg.h>\nint main() { return tjDestroy(tjInitDecompress()); }'; }
 # The reference BLAS has a cblas.h too, without OpenBLAS behind it.
 has_openblas() {
     local header
@@ -51,6 +52,7 @@ find_missing() {
     has_header nlohmann/json.hpp || missing+=(nlohmann-json3-dev)
     has_png || missing+=(libpng-dev)
     has_header kissfft/kissfft.hh || has_header kissfft.hh || missing+=(libkissfft-dev)
+    has_turbojpeg || missing+=(libturbojpeg0-dev)
     if [[ $preset == test ]]; then
         has_header doctest/doctest.h || missing+=(doctest-dev)
         has_benchmark || missing+=(libbenchmark-dev)

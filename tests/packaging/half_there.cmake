@@ -3,7 +3,7 @@
 
 file(REMOVE_RECURSE "${WORK_DIR}")
 set(broken "${WORK_DIR}/include")
-foreach(header cblas.h nvtx3/nvToolsExt.h nccl.h cupti.h cudnn_graph.h kissfft.hh)
+foreach(header cblas.h nvtx3/nvToolsExt.h nccl.h cupti.h cudnn_graph.h kissfft.hh turbojpeg.h)
     file(CONFIGURE OUTPUT "${broken}/${header}" CONTENT "#include <no_such_header.h>\n")
 endforeach()
 file(CONFIGURE OUTPUT "${WORK_DIR}/mpicxx" CONTENT "#!/bin/sh\nexit 1\n")
@@ -12,12 +12,14 @@ file(CONFIGURE OUTPUT "${WORK_DIR}/libnothing.so" CONTENT "not a library")
 
 set(arguments "-DMPI_CXX_COMPILER=${WORK_DIR}/mpicxx" "-DSLUICE_OPENBLAS_INCLUDE_DIR=${broken}"
               "-DSLUICE_OPENBLAS_LIBRARY=${WORK_DIR}/libnothing.so" "-DSLUICE_NVTX_INCLUDE_DIR=${broken}"
-              "-DSLUICE_KISSFFT_INCLUDE_DIR=${broken}")
+              "-DSLUICE_KISSFFT_INCLUDE_DIR=${broken}" "-DSLUICE_TURBOJPEG_INCLUDE_DIR=${broken}"
+              "-DSLUICE_TURBOJPEG_LIBRARY=${WORK_DIR}/libnothing.so")
 set(without "no_such_header.h: No such file or directory|'no_such_header.h' file not found")
 set(expected "sluice: MPI's compiler is ${WORK_DIR}/mpicxx, but no program that includes mpi.h compiles"
              "sluice: OpenBLAS is ${WORK_DIR}/libnothing.so, but cannot be used \\([^\n]*(${without})\\)"
              "sluice: NVTX is ${broken}/nvtx3/nvToolsExt.h, but cannot be used \\([^\n]*(${without})\\)"
-             "sluice: KISS FFT is ${broken}/kissfft.hh, but cannot be used \\([^\n]*(${without})\\)")
+             "sluice: KISS FFT is ${broken}/kissfft.hh, but cannot be used \\([^\n]*(${without})\\)"
+             "sluice: libjpeg-turbo is ${WORK_DIR}/libnothing.so, but cannot be used \\([^\n]*(${without})\\)")
 if(EXPECT_CUDA)
     list(APPEND arguments "-DCMAKE_CUDA_COMPILER=${CUDA_COMPILER}" "-DSLUICE_NCCL_INCLUDE_DIR=${broken}"
          "-DSLUICE_NCCL_LIBRARY=${WORK_DIR}/libnothing.so" "-DSLUICE_CUPTI_INCLUDE_DIR=${broken}"
