@@ -1,6 +1,6 @@
 /// \file
-/// What a stage's callable may take beside batches and slots: a slot to change, the slots of batches before, and which of
-/// several batches this one is.
+/// What a stage's callable may take beside batches and slots: a slot to change, the slots of batches before, which of
+/// several batches this one is, and which lane works on it.
 #pragma once
 
 #include <sluice/backend/config.hpp>
@@ -83,6 +83,20 @@ struct Turn {
     bool first() const noexcept { return index == 0; }
     /// Whether it is the last of as many as there are to be.
     bool last() const noexcept { return index + 1 == count; }
+};
+
+/// Which of its lanes a stage works on a batch with, under each schedule: the batch's number by `StageOptions::lanes`. The stage's
+/// work on batches of one lane follows each other, so that it may have memory for each lane that no other lane's work uses.
+/// Taken by value or as `const sluice::Lane&`.
+///
+/// \code
+/// sluice::Stage solve{"solve", [&](sluice::StreamRef stream, const System& in, Solution& out, sluice::Lane lane) {
+///     run_solver(stream, in, workspaces[lane.index], out);
+/// }, {.lanes = 4}};
+/// \endcode
+struct Lane {
+    int index = 0; ///< From 0.
+    int count = 1; ///< Of so many.
 };
 
 } // namespace sluice

@@ -35,7 +35,8 @@ struct StageOptions {
     /// its callable is called, with it current.
     int device = -1;
     /// Batches that the stage works on at the same time, each on a stream (of a CPU stage: a thread) of its own, taken
-    /// in turns. With more than 1, its work on one batch must not depend on its work on another.
+    /// in turns. With more than 1, its work on one batch must not depend on its work on another. It can take a `Lane`, which
+    /// tells which one this is.
     int lanes = 1;
     /// Batches that one output is made of: the stage is handed the same slot for so many, and can take a `Turn`, which tells which
     /// of them this is. Stages that read the output run once for all of them, behind the last one, and so do those that read

@@ -112,8 +112,8 @@ struct Binder {
             return;
         std::size_t at = stage.count, things = 0;
         for (std::size_t p = 0; p < stage.count; ++p) {
-            at = stage.turn[p] ? at : p;
-            things += stage.turn[p] ? 0u : 1u;
+            at = stage.told[p] != 0 ? at : p;
+            things += stage.told[p] != 0 ? 0u : 1u;
         }
         if (things == 0 || stage.window[at] != 0 || stage.in_place[at])
             return;
@@ -136,9 +136,9 @@ struct Binder {
         const bool makes = stage.maker >= 0;
         const std::size_t made = next - (makes ? 1 : 0);
         for (std::size_t p = 0; p < stage.count; ++p) {
-            if (stage.turn[p])
-                stage.from[p] = from_turn;
-            if (stage.turn[p] || static_cast<int>(p) == stage.output)
+            if (stage.told[p] != 0)
+                stage.from[p] = stage.told[p];
+            if (stage.told[p] != 0 || static_cast<int>(p) == stage.output)
                 continue;
             const auto& fit = fits[i][p];
             int exact = from_batch, converting = from_batch;
@@ -267,7 +267,7 @@ constexpr void add_fits(Row& table, [[maybe_unused]] Binding& stage, Types<Ps...
     [[maybe_unused]] std::size_t p = 0;
     ((table[p] = fits_of<Makers, Ps>(), stage.window[p] = Asked<std::remove_cvref_t<Ps>>::window,
       stage.in_place[p] = Asked<std::remove_cvref_t<Ps>>::in_place,
-      stage.turn[p] = Asked<std::remove_cvref_t<Ps>>::turn, ++p),
+      stage.told[p] = Asked<std::remove_cvref_t<Ps>>::told, ++p),
      ...);
 }
 

@@ -29,11 +29,12 @@ struct StagePlan {
     std::size_t depth = 0; ///< How many stages must have come first, on the longest way.
     std::size_t waits_begin = 0, waits_end = 0;
     int maker = -1;          ///< What makes its slots; -1: it has none.
-    bool takes_turn = false; ///< It is told which of several batches each one is.
+    bool takes_turn = false; ///< It is told which of several batches each one is,
+    bool takes_lane = false; ///< or which of its lanes works on it.
     bool hands_on = false;   ///< They are an earlier stage's, which it changes.
     std::size_t window = 1;  ///< It takes what was made of so many batches.
     std::span<const int>
-        takes; ///< Whose output each of its parameters is, its own among them, `from_batch`, or `from_turn`,
+        takes; ///< Whose output each of its parameters is, its own among them, `from_batch`, `from_turn`, or `from_lane`,
     std::span<const std::size_t> windows; ///< and, above 1, of how many batches.
 };
 
@@ -96,7 +97,8 @@ class PlanTables {
             stage.depth = Shape::edges.depth[i];
             stage.maker = Shape::sound ? Shape::bindings.stages[i].maker : -1;
             stage.hands_on = Shape::bindings.stages[i].hands_on;
-            stage.takes_turn = Shape::bindings.takes_turn(i);
+            stage.takes_turn = Shape::bindings.is_told(i, from_turn);
+            stage.takes_lane = Shape::bindings.is_told(i, from_lane);
             for (const std::size_t window : Shape::bindings.stages[i].window)
                 stage.window = window > stage.window ? window : stage.window;
             stage.takes =

@@ -14,19 +14,18 @@
 
 namespace sluice::detail {
 
-inline constexpr int from_batch = -1;
-inline constexpr int from_turn = -2;
 inline constexpr std::size_t most_parameters = 16;
 
 /// Where the arguments of one stage come from.
 struct Binding {
     bool known = false;
-    std::size_t count = 0;                   // Parameters but for the stream,
-    std::array<int, most_parameters> from{}; // the stage whose output each is, `from_batch`, or `from_turn`,
+    std::size_t count = 0; // Parameters but for the stream,
+    std::array<int, most_parameters>
+        from{}; // the stage whose output each is, `from_batch`, `from_turn`, or `from_lane`,
     std::array<bool, most_parameters> changes{};       // and whether it may change it.
     std::array<std::size_t, most_parameters> window{}; // Above 1: it takes what was made of so many batches,
     std::array<bool, most_parameters> in_place{};      // or changes what was made,
-    std::array<bool, most_parameters> turn{};          // or is told which batch this is.
+    std::array<int, most_parameters> told{};           // or is told one of the latter two.
     int output = -1;                                   // Which of them is its own output; -1: none.
     int maker = -1;                                    // What makes its own output; -1: it has none.
     bool hands_on = false;                             // The output is that of an earlier stage, changed.
@@ -88,17 +87,20 @@ struct Bindings {
         }
         return most;
     }
-    constexpr bool takes_turn(std::size_t stage) const {
-        bool takes = false;
-        for (const bool turn : stages[stage].turn)
-            takes = takes || turn;
-        return takes;
+    /// Whether a stage is told `from_turn`, or `from_lane`.
+    constexpr bool is_told(std::size_t stage, int what) const {
+        bool is = false;
+        for (const int told : stages[stage].told)
+            is = is || told == what;
+        return is;
     }
-    /// Where a stage's `Turn` is found, behind all slots.
-    constexpr std::size_t turn_place_of(std::size_t stage, std::size_t makers) const {
+    /// Where that is found, behind all slots: stage by stage its `Turn`, then its `Lane`.
+    constexpr std::size_t told_place_of(std::size_t stage, int what, std::size_t makers) const {
         std::size_t place = place_of(makers, makers);
-        for (std::size_t i = 0; i < stage; ++i)
-            place += takes_turn(i) ? 1u : 0u;
+        for (std::size_t i = 0; i <= stage; ++i) {
+            place += is_told(i, from_turn) && (i < stage || what == from_lane) ? 1u : 0u;
+            place += is_told(i, from_lane) && i < stage ? 1u : 0u;
+        }
         return place;
     }
     /// Where a maker's slots of this batch and those before are found, behind all makers' slots of this batch: see `SlotTable`.

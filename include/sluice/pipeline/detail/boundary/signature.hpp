@@ -59,27 +59,33 @@ concept MayBeCallable = !std::is_class_v<Function> || std::is_final_v<Function> 
     &BesideCallOperator<Function>::operator();
 };
 
-/// What a parameter that is no stream asks for.
+inline constexpr int from_batch = -1;
+inline constexpr int from_turn = -2;
+inline constexpr int from_lane = -3;
+
+/// What a parameter that is no stream asks for; `told`, where it is told something: what of these.
 template <class Plain>
 struct Asked {
     using type = Plain;
     static constexpr std::size_t window = 0;
     static constexpr bool in_place = false;
-    static constexpr bool turn = std::is_same_v<Plain, Turn>;
+    static constexpr int told = std::is_same_v<Plain, Turn>   ? from_turn
+                                : std::is_same_v<Plain, Lane> ? from_lane
+                                                              : 0;
 };
 template <class T>
 struct Asked<InPlace<T>> {
     using type = T;
     static constexpr std::size_t window = 0;
     static constexpr bool in_place = true;
-    static constexpr bool turn = false;
+    static constexpr int told = 0;
 };
 template <int Count, class T>
 struct Asked<Last<Count, T>> {
     using type = T;
     static constexpr std::size_t window = static_cast<std::size_t>(Count);
     static constexpr bool in_place = false;
-    static constexpr bool turn = false;
+    static constexpr int told = 0;
 };
 
 /// Whether a parameter is a stream, and of which backend.

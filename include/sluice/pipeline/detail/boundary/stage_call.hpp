@@ -64,6 +64,10 @@ class StageCalls {
     struct Referred<Index, Position, from_turn> {
         using type = const Turn;
     };
+    template <std::size_t Index, std::size_t Position>
+    struct Referred<Index, Position, from_lane> {
+        using type = const Lane;
+    };
     // Where it is.
     template <std::size_t Index, std::size_t Position>
     static constexpr bool is_batch = from<Index, Position> == from_batch;
@@ -72,12 +76,12 @@ class StageCalls {
     template <std::size_t Index, std::size_t Position>
     static constexpr bool in_place = Shape::bindings.stages[Index].in_place[Position];
     template <std::size_t Index, std::size_t Position>
-    static constexpr std::size_t place_of = from<Index, Position> == from_turn
-                                                ? Shape::bindings.turn_place_of(Index, Shape::makers)
-                                            : window<Index, Position> > 1
-                                                ? Shape::bindings.place_of(maker_of<Index, Position>,
-                                                                           Shape::makers)
-                                                : maker_of<Index, Position>;
+    static constexpr std::size_t place_of =
+        from<Index, Position>
+            <from_batch ? Shape::bindings.told_place_of(Index, from<Index, Position>, Shape::makers)
+                        : window<Index, Position>> 1
+            ? Shape::bindings.place_of(maker_of<Index, Position>, Shape::makers)
+            : maker_of<Index, Position>;
 
     // What a stage is handed, which lives as long as its call: what `Referred` says, or what stands for its slots.
     template <class Object, std::size_t Window, bool InPlaceOfIt>

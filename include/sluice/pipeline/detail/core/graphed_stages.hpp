@@ -30,7 +30,7 @@ public:
                 continue;
             GraphOptions own = options;
             if (core.rates.any()) {
-                const std::size_t ways = core.slots.ways_of(core.plan, core.rates, stage);
+                const std::size_t ways = core.slots.ways_of(core.plan, core.rates, stage) * core.lanes(stage);
                 too_many_[stage] = ways > options.capacity ? ways : 0;
                 if (ways > options.capacity)
                     continue;              // Some would be launched, in turns with what runs eagerly.

@@ -49,6 +49,12 @@ public:
         }
     }
 
+    /// Before rows are laid out, for each stage: how many lanes it has, where it is told.
+    void add_lanes(int count) {
+        first_lanes_.push_back(lanes_.size());
+        for (int index = 0; index < count; ++index)
+            lanes_.push_back(Lane{index, count});
+    }
     std::size_t count() const noexcept { return count_; }
     void* at(std::size_t maker, std::size_t slot) const noexcept { return places_[slot * makers_ + maker]; }
     /// The slots number `slot`, one a maker.
@@ -56,15 +62,19 @@ public:
 
     /// Once all are made, and when `rates` begin anew: lays out what stages are handed for a batch, where that is more than the slots number so and so.
     void lay_out_rows(const PlanData& plan, const StageRates& rates) {
-        bool any_turn = false;
-        for (const StagePlan& stage : plan.stages)
-            any_turn = any_turn || stage.takes_turn;
-        if (plan.most_window <= 1 && !rates.any() && !any_turn)
+        bool any_told = false;
+        std::size_t lanes = 1; // After so many batches all stages that are told are at the same one.
+        for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
+            any_told = any_told || plan.stages[stage].takes_turn || plan.stages[stage].takes_lane;
+            if (plan.stages[stage].takes_lane)
+                lanes = common_multiple(lanes, lanes_of(stage));
+        }
+        if (plan.most_window <= 1 && !rates.any() && !any_told)
             return;
         rows_.clear();
         begin_ = rates.begin();
         first_rows_ = (plan.most_window - 1) * rates.period();
-        later_rows_ = count_ * rates.period();
+        later_rows_ = common_multiple(count_ * rates.period(), lanes);
         for (std::size_t row = 0; row < first_rows_ + later_rows_; ++row) {
             // Of the first batches, those before are missing.
             const bool early = row < first_rows_;
@@ -84,12 +94,14 @@ public:
             for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
                 if (plan.stages[stage].takes_turn)
                     rows_.push_back(const_cast<Turn*>(rates.turn_of(stage, batch)));
+                if (plan.stages[stage].takes_lane)
+                    rows_.push_back(&lanes_[first_lanes_[stage] + batch % lanes_of(stage)]);
             }
         }
         row_size_ = rows_.size() / (first_rows_ + later_rows_);
     }
     /// What stages are handed for a batch, whose slots are number `slot` where all change with each batch: the slots; behind
-    /// them those of the batches before that are taken, maker by maker; and behind these, which of several batches it is.
+    /// them those of the batches before that are taken, maker by maker; and behind these, which of several batches it is, and its lane.
     void* const* row(std::size_t batch, std::size_t slot) const noexcept {
         if (rows_.empty()) [[likely]]
             return of(slot);
@@ -127,10 +139,17 @@ public:
     const MemoryBytes& bytes(std::size_t maker) const noexcept { return bytes_[maker]; }
 
 private:
+    // Of a stage that is told.
+    std::size_t lanes_of(std::size_t stage) const noexcept {
+        return static_cast<std::size_t>(lanes_[first_lanes_[stage]].count);
+    }
+
     std::size_t makers_;
     std::size_t count_;
     List<const SlotOps*> ops_;
     List<void*> places_;
+    List<Lane> lanes_; // stage by stage of those that are told
+    List<std::size_t> first_lanes_;
     List<void*> rows_;
     std::size_t row_size_ = 0;
     std::size_t first_rows_ = 0;

@@ -72,9 +72,10 @@ void StageCore<B>::add_stage(const StageSetup<B>& stage, Schedule schedule) {
     entries_.push_back({.callable = stage.callable,
                         .name = stage.name,
                         .is_plain = !Checks::listens && !launch_blocking_ && options.lanes == 1 &&
-                                    !with_threads && plan.most_window == 1 && !rates.any() && !own.takes_turn,
+                                    !with_threads && plan.most_window == 1 && !rates.any() && !own.takes_turn && !own.takes_lane,
                         .wants_graphs = options.graphed,
                         .keeps_slot = options.keeps_slot});
+    slots.add_lanes(own.takes_lane ? options.lanes : 0);
     checks.stage_added(stage);
     if (own.window > 1 && options.lanes > 1) {
         throw Error("stage '" + *stage.name + "': it takes what was made of " + std::to_string(own.window) +

@@ -14,6 +14,14 @@
 
 namespace sluice::detail {
 
+/// The least one.
+inline std::size_t common_multiple(std::size_t a, std::size_t b) noexcept {
+    std::size_t multiple = a;
+    while (multiple % b != 0)
+        multiple += a;
+    return multiple;
+}
+
 /// A stage runs once for as many batches as what it reads is made of, on the last of them; its slot changes once it has run
 /// `StageOptions::every` times. All that is asked for is a function of a batch's number.
 ///
@@ -142,12 +150,6 @@ private:
     // Of batches before the latest one, the one before: their results may still be asked for.
     const Begin& begin_of(std::size_t batch) const noexcept {
         return batch < begin_.batch ? former_ : begin_;
-    }
-    static std::size_t common_multiple(std::size_t a, std::size_t b) noexcept {
-        std::size_t multiple = a;
-        while (multiple % b != 0)
-            multiple += a;
-        return multiple;
     }
     static std::size_t over(std::size_t count, std::size_t by) noexcept { return (count + by - 1) / by; }
 
