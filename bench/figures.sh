@@ -115,7 +115,7 @@ pipelines() {
 
 for group in "${@:3}"; do
     case $group in
-    host_time | shapes | shares | live | schedules | reports | resnet18_* | inference | two_gpus | ranks | kills | operators | pipelines)
+    host_time | shapes | shares | live | ports | schedules | reports | resnet18_* | inference | two_gpus | ranks | kills | operators | pipelines)
         declare -F "$group" >/dev/null || { echo "figures: there is no group '$group'" >&2; exit 2; }
         "$group"
         ;;
