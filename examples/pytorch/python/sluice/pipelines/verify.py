@@ -7,6 +7,7 @@ import itertools
 from typing import Any, Callable, Iterable, Iterator, Sequence
 
 import torch
+from torch.utils import _pytree as pytree
 
 from sluice.pipelines.trees import leaves_of, map_tensors, same_bits
 
@@ -28,9 +29,64 @@ def difference(found: Any, expected: Any) -> str:
         if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
             if not same_bits(a, b):
                 return f"value {place}, a tensor of shape {list(a.shape)}"
-        elif a != b:
+        elif not same_value(a, b):
             return f"value {place}, {a!r} in place of {b!r}"
     return ""
+
+
+def same_value(a: Any, b: Any) -> bool:
+    """NaN is NaN, wherever it comes from; arrays are compared as a whole."""
+    if a is b:
+        return True
+    if isinstance(a, torch.Tensor) or isinstance(b, torch.Tensor):
+        return False
+    try:
+        return bool(a == b) or bool(a != a and b != b)
+    except (TypeError, ValueError):
+        return repr(a) == repr(b)
+
+
+class Saved:
+    """What an object with `state_dict` held. It is put back in place where it can be: graphs, and others who hold these
+    tensors, go on with them."""
+
+    def __init__(self, named: Any) -> None:
+        self.named = named
+        self.state = copy.deepcopy(named.state_dict())
+        self.gradients = [(tensor, tensor.grad, None if tensor.grad is None else tensor.grad.clone())
+                          for tensor in self.parameters()]
+
+    def parameters(self) -> list[torch.Tensor]:
+        if isinstance(self.named, torch.nn.Module):
+            return list(self.named.parameters())
+        if isinstance(self.named, torch.optim.Optimizer):
+            return [tensor for group in self.named.param_groups for tensor in group["params"]]
+        return []
+
+    def put_back(self) -> None:
+        in_place = isinstance(self.named, (torch.nn.Module, torch.optim.Optimizer)) and self.copied_in_place()
+        if not in_place:
+            self.named.load_state_dict(self.state)
+        with torch.no_grad():
+            for tensor, gradient, values in self.gradients:
+                tensor.grad = gradient
+                if gradient is not None:
+                    gradient.copy_(values)
+
+    def copied_in_place(self) -> bool:
+        now, then = pytree.tree_flatten(self.named.state_dict()), pytree.tree_flatten(self.state)
+        if now[1] != then[1]:
+            return False
+        for a, b in zip(now[0], then[0]):
+            tensors = isinstance(a, torch.Tensor), isinstance(b, torch.Tensor)
+            if any(tensors) and not (all(tensors) and a.shape == b.shape and a.dtype == b.dtype) or (
+                    not any(tensors) and not same_value(a, b)):
+                return False
+        with torch.no_grad():
+            for a, b in zip(now[0], then[0]):
+                if isinstance(a, torch.Tensor):
+                    a.detach().copy_(b)
+        return True
 
 
 class Verification:
@@ -46,7 +102,7 @@ class Verification:
         from sluice.pipelines.trees import call
 
         held = [copied(batch) for batch in itertools.islice(source, self.batches)]
-        saved = [copy.deepcopy(named.state_dict()) for named in self.state]
+        saved = [Saved(named) for named in self.state]
         numbers = self.random_state()
         self.expected = []
         for batch in held:
@@ -55,8 +111,8 @@ class Verification:
                 data = call(running.given.function, data)
             self.expected.append(copied(data))
         pipeline.device.synchronize()
-        for named, state in zip(self.state, saved):
-            named.load_state_dict(state)
+        for state in saved:
+            state.put_back()
         self.restore(numbers)
         pipeline.enter()
         return itertools.chain(held, source)
