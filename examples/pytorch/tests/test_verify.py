@@ -11,7 +11,7 @@ class Learner:
     def __init__(self, device: str, optimizer, **options) -> None:
         torch.manual_seed(3)
         self.model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 1)).to(device)
-        self.optimizer = optimizer(self.model.parameters(), lr=0.002, **options)
+        self.optimizer = optimizer(self.model.parameters(), lr=1e-5, **options)
 
     def step(self, x):
         loss = self.model(x).square().mean()  # gradients add up
