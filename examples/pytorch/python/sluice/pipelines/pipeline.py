@@ -34,9 +34,9 @@ def pipeline(*stages: Union[Callable, Stage], schedule: str = "overlapped", slot
 
     - "serial": everything on the caller's stream, as a plain loop.
     - "overlapped": each stage on a stream of its own; a stage works on one batch while the next works on the one before.
-    - "graphed": the same, each stage captured as a CUDA graph for each slot after a few batches. What a stage reads on the
-      host, such as a learning rate, is what it was then: such numbers belong into tensors, or the stage gets `graph=False`.
-      A batch of another shape, and a stage that cannot be captured, run eagerly; `report()` says so.
+    - "graphed": the same, each stage captured as a CUDA graph for each slot after a few batches. What the stage read on the host,
+      such as a learning rate, is checked before each replay: changed, it runs eagerly until it is captured anew. What
+      cannot be checked or captured runs eagerly, a batch of another shape too; `report()` says why.
     - "automatic": runs some batches by each, and goes on with the fastest.
 
     Batches are copied into `slots` fixed sets of tensors (one more than there are stages, unless given), on a stream of their
