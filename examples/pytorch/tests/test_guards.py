@@ -3,6 +3,7 @@ GPU's graph freezes."""
 
 import collections
 import functools
+import tempfile
 import types
 
 import pytest
@@ -78,6 +79,12 @@ def replays(run, name="train"):
     return run.report().replays[name]
 
 
+def step_and_decay(training, x, y):
+    loss = Training.train(training, x, y)
+    training.optimizer.param_groups[0]["lr"].mul_(0.99)
+    return loss
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
 class TestOptimizers:
     def test_a_rate_that_changes_in_each_batch(self, device, schedule):
@@ -131,6 +138,17 @@ class TestOptimizers:
         run = beside_a_plain_loop(device, schedule, lambda: Training(device, kind, **options), 2)
         if kind is torch.optim.Adam:
             assert replays(run) == 0 and "expected capturable=True" in run.report().refusals["train"]
+
+    def test_a_rate_in_a_tensor(self, device, schedule):
+        """It may change in each batch: only its memory is captured."""
+        def make():
+            training = Training(device, lr=torch.tensor(0.05, device=device))
+            training.train = functools.partial(step_and_decay, training)
+            return training
+
+        run = beside_a_plain_loop(device, schedule, make, 3)
+        if schedule == "graphed":
+            assert replays(run, "partial") > 2 * COUNT, run.report()
 
     def test_an_optimizer_that_is_made_anew(self, device, schedule):
         def between(training, epoch):
@@ -276,6 +294,46 @@ class TestModels:
             training.model[0].register_forward_hook(lambda module, given, out: out * 0.5)
 
         beside_a_plain_loop(device, schedule, lambda: Training(device), 3, between)
+
+    def test_compiled(self, device, schedule):
+        """torch.compile's code is not followed operation by operation, but what it reads is guarded."""
+        class Compiled(Training):
+            def __init__(self):
+                super().__init__(device, momentum=0.9)
+                self.factor = 1.0
+                self.inner = torch.compile(self.loss, backend="aot_eager")
+
+            def loss(self, x, y):
+                return (self.model(x).squeeze(1) - y).square().mean() * self.factor
+
+            def train(self, x, y):
+                self.optimizer.zero_grad(set_to_none=True)
+                loss = self.inner(x, y)
+                loss.backward()
+                self.optimizer.step()
+                return loss.detach()
+
+        def between(training, epoch):
+            training.factor = 0.5 + epoch
+
+        run = beside_a_plain_loop(device, schedule, Compiled, 3, between)
+        if schedule == "graphed":
+            assert replays(run) > COUNT, run.report()
+
+    def test_a_wrapper_of_several_processes(self, device, schedule):
+        import torch.distributed as dist
+        with tempfile.TemporaryDirectory() as folder:
+            dist.init_process_group("gloo" if device == "cpu" else "nccl", init_method=f"file://{folder}/store", rank=0, world_size=1)
+            try:
+                class Wrapped(Training):
+                    def __init__(self):
+                        super().__init__(device, lr=0.01)
+                        self.whole, self.model = self.model, torch.nn.parallel.DistributedDataParallel(self.model)
+
+                run = beside_a_plain_loop(device, schedule, Wrapped, 1)
+                assert "DistributedDataParallel" in run.report().refusals["train"]
+            finally:
+                dist.destroy_process_group()
 
     def test_an_encoder_that_learns(self, device, schedule):
         class Both(Training):

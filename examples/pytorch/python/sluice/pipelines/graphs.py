@@ -17,7 +17,7 @@ from sluice.pipelines.reach import Reach
 from sluice.pipelines.signatures import signature_of
 from sluice.pipelines.trees import call, map_tensors, same_bits, tensors_of
 from sluice.pipelines.undo import Undo
-from sluice.pipelines.watching import Watch, storages_of
+from sluice.pipelines.watching import Watch, bytes_of, storages_of
 
 WARM_UP = 1  # batches of a form that run eagerly before two are watched
 MOST_FORMS = 8  # that are looked after, and graphs of a slot
@@ -35,7 +35,8 @@ class Form:
         self.first: Optional[Reach] = None  # what its Python code reaches; `reach` is complete
         self.reach: Optional[Reach] = None
         self.is_steady = False  # a run has left all as it was
-        self.written: list[Any] = []  # memory from before that the stage writes: tensors, or places among its inputs
+        self.written: list[torch.Tensor] = []  # memory from before that the stage writes, as bytes
+        self.written_inputs: list[int] = []
         self.sets_gradients = False
         self.refusal = ""
         self.replays = 0
@@ -194,17 +195,20 @@ class StageGraphs:
 
     def look_at_memory(self, form: Form, reach: Reach, watch: Watch, inputs: Any) -> None:
         """Memory that is used must have been found from the callable."""
-        given = {address: place for place, (_, address) in enumerate(storages_of(tensors_of(inputs)))}
+        given = [address for _, address in storages_of(tensors_of(inputs))]
+        if watch.operations is None:  # whatever it finds
+            written = {address: tensor for tensor, address in storages_of([*reach.seen.values()])}
+        else:
+            written = watch.operations.written
+            found = reach.addresses()
+            for address, tensor in watch.operations.outside.items():
+                is_number = tensor.device.type == "cpu" and tensor.dim() == 0
+                if address not in found and address not in given and not is_number:
+                    reach.note(f"it uses a tensor of shape {list(tensor.shape)} that was not found from the stage")
+        form.written = [bytes_of(tensor) for address, tensor in written.items() if address not in given]
+        form.written_inputs = [place for place, address in enumerate(given) if watch.operations is None or address in written]
         if watch.operations is None:
-            form.written = [value for value in reach.seen.values() if isinstance(value, torch.Tensor)]
-            form.written += list(given.values())
             return
-        found = reach.addresses()
-        for address, tensor in watch.operations.outside.items():
-            if address not in found and address not in given:
-                reach.note(f"it uses a tensor of shape {list(tensor.shape)} that was not found from the stage")
-        form.written = [given[address] if address in given else tensor
-                        for address, tensor in watch.operations.written.items()]
         for generator in watch.operations.generators:
             if generator.device == self.device.device and not any(generator is known for known in reach.generators):
                 reach.generators.append(generator)
@@ -266,26 +270,31 @@ class StageGraphs:
         """Runs the batch eagerly too, and compares bits. The batch counts once."""
         if self.compared and not self.careful or form.reach is None or form.reach.notes:
             return self.replayed(form, captured)
-        tensors = tensors_of(inputs)
-        written = [tensors[w] if isinstance(w, int) else w for w in form.written]
-        state = [tensor.detach().clone() for tensor in written]
+        given = tensors_of(inputs)
+        written = [*form.written, *(bytes_of(given[place]) for place in form.written_inputs)]
         numbers = self.device.random_state(form.reach.generators)
+        try:
+            state = [memory.clone() for memory in written]
+        except torch.OutOfMemoryError:
+            return self.replayed(form, captured)
 
         def again() -> None:
-            with torch.no_grad():
-                for tensor, was in zip(written, state):
-                    tensor.detach().copy_(was)
+            for memory, was in zip(written, state):
+                memory.copy_(was)
             self.device.set_random_state(numbers)
 
         def eager() -> list[torch.Tensor]:
             outputs = call(self.given.function, inputs)
             return [tensor.detach().clone() for tensor in [*tensors_of(outputs), *written]]
 
-        expected = eager()
+        try:
+            expected = eager()
+        except torch.OutOfMemoryError:
+            again()
+            return self.replayed(form, captured)
         again()
         outputs, fixed = self.replayed(form, captured)
-        found = [tensor.detach().clone() for tensor in [*tensors_of(outputs), *written]]
-        if same(found, expected):
+        if same([*tensors_of(outputs), *written], expected):
             self.compared = True
             return outputs, fixed
         again()

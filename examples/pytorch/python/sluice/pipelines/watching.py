@@ -108,6 +108,8 @@ class Operations(TorchDispatchMode):
             self.refusals.append(f"{name} reads values of tensors on the host, as .item() does")
         elif torch.Tag.dynamic_output_shape in tags and self.is_dynamic(name, args, kwargs):
             self.refusals.append(f"{name} makes a tensor whose shape depends on values")
+        elif name.startswith("aten.index_put") and has_mask(args) and (args[2].numel() > 1 or len(args) > 3 and args[3]):
+            self.refusals.append(f"{name} looks on the host where a mask is true")
         elif func.namespace in ("c10d", "_c10d_functional"):
             self.refusals.append(f"{name} talks to other processes")
         if torch.Tag.nondeterministic_seeded in tags:
@@ -131,18 +133,29 @@ class Operations(TorchDispatchMode):
                 self.refusals.append(f"{name} copies from the device to the host")
         else:
             for tensor, address in storages_of([args, kwargs]):
-                if tensor.device.type == "cpu" and address not in self.made:
+                # Numbers become tensors of the CPU without a dimension; those that somebody holds are found elsewhere.
+                if tensor.device.type == "cpu" and tensor.dim() > 0 and address not in self.made:
                     self.refusals.append(f"{name} uses a tensor of the CPU of shape {list(tensor.shape)}")
                     return
 
     @staticmethod
     def is_dynamic(name: str, args: Any, kwargs: dict) -> bool:
         if name.startswith("aten.index."):
-            indices = args[1] if len(args) > 1 else ()
-            return any(isinstance(i, torch.Tensor) and i.dtype in (torch.bool, torch.uint8) for i in indices)
+            return has_mask(args)
         if name.startswith("aten.repeat_interleave"):
             return kwargs.get("output_size") is None
         return True
+
+
+def has_mask(args: Any) -> bool:
+    """Whether an operation with indices has some that are true or false."""
+    indices = args[1] if len(args) > 1 else ()
+    return any(isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8) for index in indices)
+
+
+def bytes_of(tensor: torch.Tensor) -> torch.Tensor:
+    """All memory that the tensor is a part of."""
+    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
 
 
 @functools.cache
