@@ -7,7 +7,7 @@ import os
 import sys
 import sysconfig
 import types
-from typing import Any, Iterator
+from typing import Any, Iterator, Optional
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass
@@ -23,6 +23,7 @@ HOST_MODULES = {"time", "datetime", "random", "_random", "posix", "os", "io", "_
                 "queue", "socket", "_socket", "subprocess", "logging", "multiprocessing", "asyncio", "select", "pickle",
                 "_pickle", "numpy.random", "tempfile", "shutil", "sqlite3", "csv", "_csv"}
 KNOWN_MODULES = {*sys.stdlib_module_names, "torch", "numpy", "sluice"}
+ASIDE = (os.path.join("torch", "_dynamo", "convert_frame.py"), "<frozen importlib._bootstrap>")  # what goes on there is no stage's
 HOST_FUNCTIONS = (print, open, input, exec, eval)
 LIMIT = 5  # reasons of one kind
 
@@ -177,6 +178,7 @@ class Watch:
         self.reasons: list[str] = []
         self.files: dict[str, bool] = {}
         self.seen: set[Any] = set()
+        self.aside: Optional[types.FrameType] = None  # imports, or compiles
         self.before: Any = None
 
     def __enter__(self) -> "Watch":
@@ -196,19 +198,31 @@ class Watch:
         if self.operations is not None:
             self.operations.__exit__(*error)
 
-    def is_library(self, file: str) -> bool:
+    def is_library(self, frame: types.FrameType) -> bool:
+        file = frame.f_code.co_filename
+        if file == "<string>":  # a dataclass's functions, torch.compile's guards, or the user's
+            module = frame.f_globals.get("__name__") or ""
+            compiled = any(name.startswith("___") or name in ("G", "L") for name in frame.f_code.co_freevars)
+            return compiled or module.split(".")[0] in KNOWN_MODULES
         known = self.files.get(file)
         if known is None:
             known = self.files[file] = is_library(file)
         return known
 
     def event(self, frame: types.FrameType, event: str, argument: Any) -> None:
+        if self.aside is not None:
+            if event == "return" and frame is self.aside:
+                self.aside = None
+            return
         if event == "c_call":
             self.host_function(frame, argument)
         if event != "call":
             return
         code = frame.f_code
-        library = self.is_library(code.co_filename)
+        if code.co_filename.endswith(ASIDE):
+            self.aside = frame
+            return
+        library = self.is_library(frame)
         if code.co_name == "step" or (library and code.co_name in ("backward", "grad")):
             self.step(frame, code)
         if code.co_name == "__torch_dispatch__":  # of somebody who follows operations, as this does
@@ -228,7 +242,7 @@ class Watch:
             self.acting.append(actor)
 
     def host_function(self, frame: types.FrameType, function: Any) -> None:
-        if self.is_library(frame.f_code.co_filename):
+        if self.is_library(frame):
             return
         owner = getattr(function, "__self__", None)
         module = getattr(function, "__module__", None) or (type(owner).__module__ if owner is not None else "")
@@ -239,7 +253,7 @@ class Watch:
 
     def host_module(self, frame: types.FrameType, code: types.CodeType) -> None:
         caller = frame.f_back
-        if caller is None or self.is_library(caller.f_code.co_filename):
+        if caller is None or self.is_library(caller):
             return
         self.seen.add(code)
         module = frame.f_globals.get("__name__", "").split(".")[0]
