@@ -79,6 +79,32 @@ def test_memory_formats_and_types(device):
     assert augmented(images[:0], samples[:0]).shape == (0, 3, *SIZE)
 
 
+def test_numbers_by_channel(device):
+    images = smooth_images(3, device)
+    samples = sluice.sample_ids(torch.arange(3, device=device))
+    options = {"seed": 5, "crop": CROP, "size": SIZE}
+    plain = sluice.augment(images, samples, **options)
+    mean, std = [100.0, 110.0, 120.0], (50.0, 60.0, 70.0)
+    expected = (plain - torch.tensor(mean, device=device).view(-1, 1, 1)) / torch.tensor(std, device=device).view(-1, 1, 1)
+    assert sluice.augment(images, samples, mean=mean, std=std, **options).equal(expected)
+    assert sluice.augment(images, samples, mean=torch.tensor(mean), std=torch.tensor(std), **options).equal(expected)
+    torch.testing.assert_close(sluice.augment(images, samples, mean=[100.0] * 3, std=50.0, **options), augmented(images, samples))
+    assert sluice.augment(images, samples, mean=100.0, std=50.0, **options).equal(augmented(images, samples))
+    last = sluice.augment(images.contiguous(memory_format=torch.channels_last), samples, mean=mean, std=std, **options)
+    assert last.is_contiguous(memory_format=torch.channels_last)
+    half = sluice.augment(images, samples, mean=mean, std=std, dtype=torch.float16, **options)
+    assert half.dtype == torch.float16 and half.equal(expected.half())
+
+
+def test_bfloat16(device):
+    images = smooth_images(3, device)
+    samples = sluice.sample_ids(torch.arange(3, device=device))
+    found = augmented(images, samples, dtype=torch.bfloat16)
+    assert found.dtype == torch.bfloat16 and found.equal(augmented(images, samples).bfloat16())
+    with torch.autocast(device, torch.bfloat16):
+        assert augmented(images, samples).dtype == torch.bfloat16
+
+
 def test_opcheck(device):
     images = smooth_images(2, device)
     samples = sluice.sample_ids(torch.arange(2, device=device))
@@ -99,7 +125,9 @@ def wrong_arguments():
         "samples has shape [2], expected [2, 2]": lambda: work(images, samples[0], **small),
         "samples is of int32, expected int64": lambda: work(images, samples.int(), **small),
         "a crop of 128x128 was asked for, from images of 64x64": lambda: work(images, samples),
-        "wanted in bfloat16, expected float32 or float16": lambda: work(images, samples, dtype=torch.bfloat16, **small),
+        "wanted in float64, expected float32 or float16": lambda: work(images, samples, dtype=torch.float64, **small),
+        "mean has shape [2], expected a number, or 3, one for each channel": lambda: work(images, samples, mean=[1, 2], **small),
+        "std is [1.0, 0.0, 2.0], expected numbers other than 0": lambda: work(images, samples, std=[1.0, 0.0, 2.0], **small),
         "a sigma from 2.0": lambda: work(images, samples, sigma=(2.0, 1.0), **small),
         "a blur of sigma 0.0": lambda: work(images, samples, sigma=(0.0, 1.0), **small),
         "the deviation is 0.0": lambda: work(images, samples, deviation=0.0, **small),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Optional, Union
+import functools
+from typing import Optional, Sequence, Union
 
 import torch
 
 Pair = tuple[int, int]
 Range = tuple[float, float]
+Numbers = Union[float, Sequence[float]]
 
 
 def sample_ids(samples: torch.Tensor, epoch: Union[int, torch.Tensor] = 0) -> torch.Tensor:
@@ -19,24 +21,58 @@ def sample_ids(samples: torch.Tensor, epoch: Union[int, torch.Tensor] = 0) -> to
 
 
 def augment(images: torch.Tensor, samples: torch.Tensor, *, seed: int = 0, crop: Pair = (128, 128), size: Pair = (256, 256),
-            degrees: Range = (-45.0, 45.0), sigma: Range = (0.1, 2.0), fill: float = 0.0, mean: float = 0.0,
-            deviation: float = 1.0, dtype: Optional[torch.dtype] = None) -> torch.Tensor:
+            degrees: Range = (-45.0, 45.0), sigma: Range = (0.1, 2.0), fill: float = 0.0,
+            mean: Numbers = 0.0, std: Numbers = 1.0, deviation: Optional[float] = None,
+            dtype: Optional[torch.dtype] = None) -> torch.Tensor:
     """[images, channels, *size]: a crop anywhere, enlarged (or shrunk, with antialiasing) bilinearly, rotated about its
-    centre to the nearest pixel, blurred by 7 x 7 weights, and normalised: (value - mean) / deviation.
+    centre to the nearest pixel, blurred by 7 x 7 weights, and normalised: (value - mean) / std, which are numbers, or one for
+    each channel. `deviation` is another name of `std`.
 
     `images` is [images, channels, height, width] of uint8; the result has its memory format. `samples` says which samples
     these are: [images, 2] as by `sample_ids`, or [1, 2] for the first of samples that follow each other. Where the crop
     begins, the angle in degrees and the blur's sigma are drawn from (seed, epoch, sample) alone: not from the batch, the
     device or the schedule. The ids are read on the device, so a captured graph draws anew in each replay.
 
-    `dtype` is float32 or float16; by default float16 under autocast to that, otherwise float32. There is no gradient.
+    `dtype` is float32, float16 or bfloat16; by default that of autocast, or float32. There is no gradient. Numbers by channel, and
+    bfloat16, take a kernel more.
     """
+    kind = images.device.type
     if dtype is None:
-        kind = images.device.type
-        half = torch.is_autocast_enabled(kind) and torch.get_autocast_dtype(kind) == torch.float16
-        dtype = torch.float16 if half else torch.float32
-    return torch.ops.sluice.augment(images, samples, seed, crop[0], crop[1], degrees[0], degrees[1], sigma[0], sigma[1],
-                                    size[0], size[1], fill, mean, deviation, dtype)
+        wanted = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
+        dtype = wanted if wanted in (torch.float16, torch.bfloat16) else torch.float32
+    std = std if deviation is None else deviation
+    by_channel = isinstance(mean, (Sequence, torch.Tensor)) or isinstance(std, (Sequence, torch.Tensor))
+    at_once = not by_channel and dtype != torch.bfloat16
+    result = torch.ops.sluice.augment(images, samples, seed, crop[0], crop[1], degrees[0], degrees[1], sigma[0], sigma[1], size[0],
+                                      size[1], fill, 0.0 if by_channel else mean, 1.0 if by_channel else std,
+                                      dtype if at_once else torch.float32)
+    if by_channel:
+        shift, scale = of_channels("mean", mean, result), of_channels("std", std, result)
+        if not torch.compiler.is_compiling() and not isinstance(std, torch.Tensor) and not all(numbers_of(std)):
+            raise RuntimeError(f"sluice.augment: std is {std}, expected numbers other than 0")
+        result = result.sub_(shift).div_(scale)
+    return result.to(dtype)
+
+
+def numbers_of(numbers: Numbers) -> Sequence[float]:
+    return numbers if isinstance(numbers, Sequence) else [numbers]
+
+
+def of_channels(name: str, numbers: Union[Numbers, torch.Tensor], images: torch.Tensor) -> torch.Tensor:
+    """[channels or 1, 1, 1]."""
+    if not isinstance(numbers, torch.Tensor):
+        numbers = on_device(tuple(map(float, numbers_of(numbers))), images.device)
+    if numbers.dim() > 1 or numbers.numel() not in (1, images.shape[1]):
+        raise RuntimeError(f"sluice.augment: {name} has shape {list(numbers.shape)}, expected a number, or {images.shape[1]}, one for "
+                           "each channel")
+    return numbers.to(images.device, torch.float32).view(-1, 1, 1)
+
+
+@functools.lru_cache(maxsize=64)
+def on_device(numbers: tuple[float, ...], device: torch.device) -> torch.Tensor:
+    """Made once: a copy from the host can be part of no graph."""
+    with torch.inference_mode(False), torch.no_grad():
+        return torch.tensor(numbers, device=device)
 
 
 def augment_parameters(samples: torch.Tensor, count: int, image: Pair, *, seed: int = 0, crop: Pair = (128, 128),
