@@ -146,6 +146,25 @@ def test_gradcheck(device, formula, reduction):
     torch.autograd.gradcheck(lambda p: sluice.giou_loss(p, sample.padded, mask=sample.mask, **options), leaf)
 
 
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("form", ["offsets", "mask", "ragged"])
+def test_derivatives_forward(device, reduction, form):
+    sample = Sample(device)
+    at = sample.predictions[sample.mask] if form == "ragged" else sample.predictions
+    along = torch.randn_like(at)
+    given = {"targets": sample.padded, "mask": sample.mask} if form == "mask" else {"targets": sample.targets,
+                                                                                    "offsets": sample.offsets}
+    loss, found = torch.func.jvp(lambda p: sluice.giou_loss(p, reduction=reduction, **given), (at,), (along,))
+    leaf = at.clone().requires_grad_()
+    plain = sluice.giou_loss(leaf, reduction=reduction, **given)
+    assert loss.equal(plain.detach())
+    rows = [torch.autograd.grad(number, leaf, retain_graph=True)[0] for number in plain.reshape(-1)]
+    expected = torch.stack([(row * along).sum() for row in rows]).view(found.shape)
+    torch.testing.assert_close(found, expected)
+    gradient = torch.func.grad(lambda p: sluice.giou_loss(p, reduction=reduction, **given).sum())(at)
+    torch.testing.assert_close(gradient, torch.stack(rows).sum(0))
+
+
 @pytest.mark.parametrize("formula", FORMULAS)
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("form", ["offsets", "mask", "ragged"])

@@ -35,6 +35,117 @@ def test_max(rows, dtype):
     assert positions.tolist() == [row.argmax().item() if len(row) else -1 for row in rows.of(values)]
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+def test_min(rows, dtype):
+    values = values_for(rows, dtype)
+    if not dtype.is_floating_point:
+        values[5] = torch.iinfo(dtype).min
+    least, positions = sluice.row_min(values, rows.offsets)
+    most = float("inf") if dtype.is_floating_point else torch.iinfo(dtype).max
+    assert least.dtype == dtype and least.tolist() == [row.min().item() if len(row) else most for row in rows.of(values)]
+    assert positions.tolist() == [row.argmin().item() if len(row) else -1 for row in rows.of(values)]
+
+
+@pytest.mark.parametrize("dtype", REALS)
+def test_mean(rows, dtype):
+    values = values_for(rows, dtype)
+    found = sluice.row_mean(values, rows.offsets)
+    assert found.dtype == dtype
+    torch.testing.assert_close(found, torch.stack([row.mean() if len(row) else row.sum() for row in rows.of(values)]))
+
+
+@pytest.mark.parametrize("dtype", REALS)
+def test_log_softmax(rows, dtype):
+    values = values_for(rows, dtype) * 30
+    found = sluice.row_log_softmax(values, rows.offsets)
+    assert found.dtype == dtype and (found[rows.count:] == 0).all()
+    torch.testing.assert_close(found[:rows.count], torch.cat([row.double().log_softmax(0) for row in rows.of(values)]).to(dtype))
+    values[:3] = -float("inf")
+    assert sluice.row_log_softmax(values, rows.offsets)[:3].isnan().all()  # as PyTorch's
+
+
+OPERATIONS = {
+    "sum": (sluice.row_sum, lambda row: row.sum(0)), "mean": (sluice.row_mean, lambda row: row.mean(0)),
+    "max": (lambda *a: sluice.row_max(*a)[0], lambda row: row.max(0).values),
+    "min": (lambda *a: sluice.row_min(*a)[0], lambda row: row.min(0).values),
+    "softmax": (sluice.row_softmax, lambda row: row.softmax(0)),
+    "log_softmax": (sluice.row_log_softmax, lambda row: row.log_softmax(0)),
+    "sort": (lambda *a: sluice.row_sort(*a)[0], lambda row: row.sort(dim=0, stable=True).values),
+    "positions": (lambda *a: sluice.row_sort(*a)[1], lambda row: row.sort(dim=0, stable=True).indices),
+    "greatest": (lambda *a: sluice.row_max(*a)[1], lambda row: row.max(0).indices),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("columns", [(1,), (3,), (2, 3), (0,)])
+def test_several_columns(device, name, columns):
+    rows = Rows([3, 1, 40, 7, 2], device, behind=5)
+    ours, plain = OPERATIONS[name]
+    values = torch.randn(rows.size, *columns, dtype=torch.float64, device=device, requires_grad=True)
+    found = ours(values, rows.offsets)
+    parts = [plain(row) for row in rows.of(values)]
+    by_row = found.shape[0] == 5
+    expected = torch.stack(parts) if by_row else torch.cat(parts)
+    torch.testing.assert_close(found if by_row else found[:rows.count], expected)
+    assert by_row or (found[rows.count:] == 0).all()
+    if found.requires_grad and values.numel() > 0:
+        weights = torch.randn_like(expected)
+        given = weights if by_row else torch.cat([weights, weights.new_ones(5, *columns)])
+        torch.testing.assert_close(torch.autograd.grad(found, values, given), torch.autograd.grad(expected, values, weights))
+
+
+def test_expand_of_several_columns(device):
+    rows = Rows([3, 0, 4], device, behind=2)
+    of_rows = torch.randn(3, 2, 3, device=device)
+    found = sluice.row_expand(of_rows, rows.offsets, rows.size)
+    expected = of_rows.repeat_interleave(torch.tensor([3, 0, 4], device=device), 0)
+    assert found[:7].equal(expected) and (found[7:] == 0).all() and found.shape == (9, 2, 3)
+
+
+def test_nested_rows_of_several_columns(device):
+    nested = torch.nested.nested_tensor([torch.randn(2, 3), torch.randn(4, 3)], layout=torch.jagged, device=device)
+    expected = torch.stack([row.mean(0) for row in nested.unbind()])
+    torch.testing.assert_close(sluice.row_mean(nested), expected)
+    for found, row in zip(sluice.row_log_softmax(nested).unbind(), nested.unbind()):
+        torch.testing.assert_close(found, row.log_softmax(0))
+
+
+@pytest.mark.parametrize("kind", [torch.int32, torch.int16, list, tuple])
+def test_offsets_of_other_kinds(device, kind):
+    rows = Rows([3, 0, 4], device)
+    given = rows.offsets.to(kind) if isinstance(kind, torch.dtype) else kind(rows.offsets.tolist())
+    values = values_for(rows)
+    for name, (ours, _) in OPERATIONS.items():
+        torch.testing.assert_close(ours(values, given), ours(values, rows.offsets), equal_nan=True)
+    assert sluice.row_expand(values[:3], given, 7).equal(sluice.row_expand(values[:3], rows.offsets, 7))
+    boxes = torch.rand(7, 4, device=device)
+    assert sluice.giou_loss(boxes, boxes, given).equal(sluice.giou_loss(boxes, boxes, rows.offsets))
+
+
+def test_derivatives_forward(device):
+    rows = Rows([3, 0, 1, 4], device, behind=2)
+    values = values_for(rows)
+    along = torch.randn_like(values)
+    full = rows.offsets.diff() > 0
+    of_rows, beside = (torch.randn(4, dtype=torch.float64, device=device) for _ in range(2))
+    cases = [(lambda v: sluice.row_sum(v, rows.offsets), values, along), (lambda v: sluice.row_mean(v, rows.offsets), values, along),
+             (lambda v: sluice.row_max(v, rows.offsets)[0][full], values, along),
+             (lambda v: sluice.row_min(v, rows.offsets)[0][full], values, along),
+             (lambda v: sluice.row_softmax(v, rows.offsets), values, along),
+             (lambda v: sluice.row_log_softmax(v, rows.offsets), values, along),
+             (lambda v: sluice.row_sort(v, rows.offsets, True)[0], values, along),
+             (lambda r: sluice.row_expand(r, rows.offsets, rows.size), of_rows, beside)]
+    for function, at, tangent in cases:
+        found = torch.func.jvp(function, (at,), (tangent,))[1]
+        step = 1e-6
+        torch.testing.assert_close(found, (function(at + step * tangent) - function(at - step * tangent)) / (2 * step),
+                                   rtol=1e-5, atol=1e-7)
+        assert found.abs().max() > 0
+        torch.autograd.gradcheck(function, at.clone().requires_grad_(), check_forward_ad=True)
+        backward = torch.func.vjp(function, at)[1](torch.ones_like(found))[0]
+        torch.testing.assert_close((backward * tangent).sum(), found.sum())
+
+
 @pytest.mark.parametrize("dtype", REALS)
 def test_softmax(rows, dtype):
     values = values_for(rows, dtype)
@@ -81,6 +192,8 @@ def test_gradcheck(rows):
     torch.autograd.gradcheck(lambda v: sluice.row_sum(v, rows.offsets), values)
     torch.autograd.gradcheck(lambda v: sluice.row_max(v, rows.offsets)[0][full], values)
     torch.autograd.gradcheck(lambda v: sluice.row_softmax(v, rows.offsets), values)
+    torch.autograd.gradcheck(lambda v: sluice.row_log_softmax(v, rows.offsets), values)
+    torch.autograd.gradgradcheck(lambda v: sluice.row_log_softmax(v, rows.offsets), values)
     torch.autograd.gradcheck(lambda v: sluice.row_sort(v, rows.offsets)[0], values)
     torch.autograd.gradcheck(lambda r: sluice.row_expand(r, rows.offsets, rows.size), of_rows)
     torch.autograd.gradgradcheck(lambda v: sluice.row_softmax(v, rows.offsets), values)
@@ -105,7 +218,8 @@ def test_compiled_without_a_graph_break(rows):
     values = values_for(rows).float().requires_grad_()
 
     def work(v: torch.Tensor) -> torch.Tensor:
-        return sluice.row_sum(sluice.row_softmax(v, rows.offsets) * v, rows.offsets).sum()
+        columns = torch.stack([v, sluice.row_log_softmax(v, rows.offsets)], 1)
+        return sluice.row_sum(sluice.row_softmax(v, rows.offsets) * v, rows.offsets).sum() + sluice.row_mean(columns, rows.offsets).sum()
 
     compiled = torch.compile(work, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(torch.autograd.grad(compiled(values), values), torch.autograd.grad(work(values), values))
@@ -134,7 +248,11 @@ def wrong_arguments():
     return {
         "values is of int8, expected float32, float64, int32 or int64": lambda: sluice.row_sum(values.char(), offsets),
         "values is of int64, expected float32 or float64": lambda: sluice.row_softmax(values.long(), offsets),
-        "values has shape [1, 5], expected one dimension": lambda: sluice.row_max(values[None], offsets),
+        "values has shape [1, 5], expected one dimension": lambda: torch.ops.sluice.row_max(values[None], offsets),
+        "offsets ends at 5, expected at most 1": lambda: torch.ops.sluice.row_max(values[:1], offsets),
+        "values is of int64, expected a floating-point type": lambda: sluice.row_mean(values.long(), offsets),
+        "row_log_softmax: values is of int32, expected a floating": lambda: sluice.row_log_softmax(values.int(), offsets),
+        "offsets is of float32, expected int64": lambda: sluice.row_sum(values, offsets.float()),
         "offsets begins with 2, expected 0": lambda: sluice.row_sort(values, offsets[1:]),
         "offsets ends at 5, expected at most 4": lambda: sluice.row_sum(values[:4], offsets),
         "of_rows has shape [5], expected [2]": lambda: sluice.row_expand(values, offsets, 5),

@@ -1,15 +1,72 @@
-"""What PyTorch has to know of the operators beside their kernels: shapes, gradients and autocast.
+"""What PyTorch has to know of the operators beside their kernels: shapes, gradients, derivatives forward, and autocast.
 
-Shapes serve `torch.compile`, gradients autograd. Under autocast, sums and softmax are computed in float32, as PyTorch's
+Shapes serve `torch.compile`, gradients autograd, derivatives forward `torch.func.jvp`. Under autocast, sums and softmax are computed in float32, as PyTorch's
 own; the GIoU loss reads 16-bit boxes as they are and computes in float64, so autocast has nothing to cast there.
 """
 
 from __future__ import annotations
 
+from typing import Any, Callable
+
 import torch
-from torch.library import register_autocast, register_autograd, register_fake
+from torch._functorch.autograd_function import enable_single_level_autograd_function
+from torch.autograd import forward_ad
+from torch.library import register_autocast, register_fake
 
 ops = torch.ops.sluice
+library = torch.library.Library("sluice", "IMPL")
+below_autograd = torch._C._AutoDispatchBelowAutograd
+
+
+def is_forward() -> bool:
+    """Whether derivatives may be carried along: no tensor tells of its own by `requires_grad`."""
+    return forward_ad._current_level >= 0
+
+
+def gradient_of(op: str, save: Callable, backward: Callable, forward: Callable) -> type[torch.autograd.Function]:
+    """An operator with its gradient. `save` keeps what both directions need; `forward(ctx, *tangents)` has None for an input
+    that carries none."""
+    run = getattr(ops, op).default
+
+    class Gradient(torch.autograd.Function):
+        @staticmethod
+        def forward(*inputs: Any) -> Any:
+            with below_autograd():
+                return run(*inputs)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: tuple, output: Any) -> None:
+            save(ctx, inputs, output)
+            ctx.save_for_forward(*ctx.kept)
+            ctx.save_for_backward(*ctx.kept)
+            del ctx.kept
+
+    Gradient.__name__ = op
+    Gradient.backward = staticmethod(backward)
+    Gradient.jvp = staticmethod(forward)
+    return Gradient
+
+
+def register_gradient(op: str, save: Callable, backward: Callable, forward: Callable) -> type[torch.autograd.Function]:
+    """In place of `torch.library.register_autograd`, which knows no derivatives forward: `torch.func.jvp` gives zeros there."""
+    gradient = gradient_of(op, save, backward, forward)
+    run = getattr(ops, op).default
+    defaults = [argument.default_value for argument in run._schema.arguments]
+    # The kernel is called within torch.func's transforms, not around them, as `Function.apply` takes it where there are any.
+    apply = super(torch.autograd.Function, gradient).apply
+
+    def kernel(*inputs: Any) -> Any:
+        inputs += tuple(defaults[len(inputs):])  # which the dispatcher leaves out
+        if is_forward() or (torch.is_grad_enabled() and inputs[0].requires_grad):
+            if not torch._C._are_functorch_transforms_active():
+                return apply(*inputs)
+            with enable_single_level_autograd_function():
+                return apply(*inputs)
+        with below_autograd():
+            return run(*inputs)
+
+    library.impl(op, kernel, "Autograd")
+    return gradient
 
 
 def real_type(predictions: torch.Tensor) -> torch.dtype:
@@ -66,7 +123,7 @@ def save_giou(ctx, inputs, output) -> None:
     ctx.set_materialize_grads(False)
     ctx.dtype = predictions.dtype
     ctx.width = predictions.shape[1] if predictions.dim() == 3 else 0
-    ctx.save_for_backward(output[1], offsets)
+    ctx.kept = (output[1], offsets)
 
 
 def giou_backward(ctx, incoming, _):
@@ -83,7 +140,7 @@ def save_giou_masked(ctx, inputs, output) -> None:
     ctx.mark_non_differentiable(output[1], output[2])
     ctx.set_materialize_grads(False)
     ctx.dtype = predictions.dtype
-    ctx.save_for_backward(output[1], mask, output[2])
+    ctx.kept = (output[1], mask, output[2])
 
 
 def giou_masked_backward(ctx, incoming, _, __):
@@ -95,8 +152,34 @@ def giou_masked_backward(ctx, incoming, _, __):
     return result, None, None, None, None, None
 
 
-register_autograd("sluice::giou_loss", giou_backward, setup_context=save_giou)
-register_autograd("sluice::giou_loss_masked", giou_masked_backward, setup_context=save_giou_masked)
+def giou_forward(ctx, along, *_):
+    require_gradient(ctx)
+    gradient, offsets = ctx.saved_tensors
+    along = along.to(gradient.dtype)
+    if ctx.width > 0:  # those of the predictions that have a target
+        boxes = gradient.shape[0]
+        row = ops.row_expand(torch.arange(along.shape[0], device=along.device), offsets, boxes)
+        place = torch.arange(boxes, device=along.device) - ops.row_expand(offsets[:-1].contiguous(), offsets, boxes)
+        along = along[row, place.clamp(0, ctx.width - 1)]
+    sums = ops.row_sum((gradient * along).sum(-1), offsets)
+    return reduced(sums, offsets.diff(), offsets[-1], ctx.reduction), None
+
+
+def giou_masked_forward(ctx, along, *_):
+    require_gradient(ctx)
+    gradient, _, counts = ctx.saved_tensors
+    sums = (gradient * along.to(gradient.dtype)).sum((1, 2))
+    return reduced(sums, counts[:-1], counts[-1], ctx.reduction), None, None
+
+
+def reduced(sums: torch.Tensor, counts: torch.Tensor, count: torch.Tensor, reduction: str) -> torch.Tensor:
+    if not reduction.startswith("row"):
+        sums, counts = sums.sum(), count
+    return sums / counts.clamp(min=1) if reduction.endswith("mean") else sums
+
+
+giou_gradient = register_gradient("giou_loss", save_giou, giou_backward, giou_forward)
+giou_masked_gradient = register_gradient("giou_loss_masked", save_giou_masked, giou_masked_backward, giou_masked_forward)
 
 
 # Rows
@@ -139,13 +222,28 @@ def _(of_rows, positions, offsets, size):
 
 
 def save_offsets(ctx, inputs, output) -> None:
-    ctx.save_for_backward(inputs[1])
+    ctx.kept = (inputs[1],)
     ctx.size = inputs[0].shape[0]
+
+
+def save_expand(ctx, inputs, output) -> None:
+    ctx.kept = (inputs[1],)
+    ctx.size = inputs[2]
 
 
 def sum_backward(ctx, incoming):
     (offsets,) = ctx.saved_tensors
     return ops.row_expand(incoming, offsets, ctx.size), None
+
+
+def sum_forward(ctx, along, _):
+    (offsets,) = ctx.saved_tensors
+    return ops.row_sum(along, offsets)
+
+
+def expand_forward(ctx, along, *_):
+    (offsets,) = ctx.saved_tensors
+    return ops.row_expand(along, offsets, ctx.size)
 
 
 def expand_backward(ctx, incoming):
@@ -155,7 +253,7 @@ def expand_backward(ctx, incoming):
 
 def save_max(ctx, inputs, output) -> None:
     ctx.mark_non_differentiable(output[1])
-    ctx.save_for_backward(inputs[1], output[1])
+    ctx.kept = (inputs[1], output[1])
     ctx.size = inputs[0].shape[0]
 
 
@@ -164,8 +262,16 @@ def max_backward(ctx, incoming, _):
     return ops.row_place(incoming, positions, offsets, ctx.size), None
 
 
+def max_forward(ctx, along, _):
+    offsets, positions = ctx.saved_tensors
+    if ctx.size == 0:
+        return along.new_zeros(positions.shape), None
+    at = (offsets[:-1] + positions).clamp(0, ctx.size - 1)
+    return torch.where(positions >= 0, along[at], 0), None
+
+
 def save_softmax(ctx, inputs, output) -> None:
-    ctx.save_for_backward(inputs[1], output)
+    ctx.kept = (inputs[1], output)
 
 
 def softmax_backward(ctx, incoming):
@@ -174,9 +280,23 @@ def softmax_backward(ctx, incoming):
     return weighted - shares * ops.row_expand(ops.row_sum(weighted, offsets), offsets, shares.shape[0]), None
 
 
+def softmax_forward(ctx, along, _):
+    return softmax_backward(ctx, along)[0]  # its matrix of derivatives is symmetric
+
+
 def save_sort(ctx, inputs, output) -> None:
     ctx.mark_non_differentiable(output[1])
-    ctx.save_for_backward(inputs[1], output[1])
+    ctx.kept = (inputs[1], output[1])
+
+
+def sort_forward(ctx, along, *_):
+    offsets, positions = ctx.saved_tensors
+    size = along.shape[0]
+    if size == 0:
+        return along, None
+    begins = ops.row_expand(offsets[:-1].contiguous(), offsets, size)
+    in_a_row = torch.arange(size, device=along.device) < offsets[-1]
+    return torch.where(in_a_row, along[(begins + positions).clamp(0, size - 1)], 0), None
 
 
 def sort_backward(ctx, incoming, _):
@@ -184,11 +304,11 @@ def sort_backward(ctx, incoming, _):
     return ops.row_unsort(incoming, positions, offsets), None, None
 
 
-register_autograd("sluice::row_sum", sum_backward, setup_context=save_offsets)
-register_autograd("sluice::row_expand", expand_backward, setup_context=save_offsets)
-register_autograd("sluice::row_max", max_backward, setup_context=save_max)
-register_autograd("sluice::row_softmax", softmax_backward, setup_context=save_softmax)
-register_autograd("sluice::row_sort", sort_backward, setup_context=save_sort)
+register_gradient("row_sum", save_offsets, sum_backward, sum_forward)
+register_gradient("row_expand", save_expand, expand_backward, expand_forward)
+register_gradient("row_max", save_max, max_backward, max_forward)
+register_gradient("row_softmax", save_softmax, softmax_backward, softmax_forward)
+register_gradient("row_sort", save_sort, sort_backward, sort_forward)
 
 for device in ("cpu", "cuda"):
     register_autocast("sluice::row_sum", device, torch.float32)

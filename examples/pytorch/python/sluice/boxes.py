@@ -2,32 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Callable, Optional
+from typing import Optional
 
 import torch
 
-from sluice._registration import giou_backward, giou_masked_backward, save_giou, save_giou_masked
-from sluice.rows import parts_of
-
-
-def eager_function(op: str, save: Callable, backward: Callable) -> Callable:
-    """An operator with its gradient, for eager calls: what `register_autograd` makes of it takes the host longer."""
-
-    class Eager(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, *inputs):
-            output = run(*inputs)
-            save(ctx, inputs, output)
-            return output
-
-    run = getattr(torch.ops.sluice, op)
-    Eager.__name__ = op
-    Eager.backward = staticmethod(backward)
-    return Eager.apply
-
-
-eager_loss = eager_function("giou_loss", save_giou, giou_backward)
-eager_loss_masked = eager_function("giou_loss_masked", save_giou_masked, giou_masked_backward)
+from sluice._registration import giou_gradient, giou_masked_gradient, is_forward
+from sluice.rows import Offsets, parts_of
 
 
 def require_no_gradient(op: str, targets: torch.Tensor) -> None:
@@ -50,13 +30,13 @@ def same_rows(op: str, own: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor
     return offsets
 
 
-def giou_loss(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optional[torch.Tensor] = None, *,
+def giou_loss(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optional[Offsets] = None, *,
               mask: Optional[torch.Tensor] = None, formula: str = "torchvision", reduction: str = "mean") -> torch.Tensor:
     """The GIoU loss of predicted boxes and their targets, boxes being (x1, y1, x2, y2): one operator, forward and backward.
 
     The targets are
 
-    - ragged: `targets` [boxes, 4] holds the boxes of all rows, and `offsets` [rows + 1], of int64, where each row begins;
+    - ragged: `targets` [boxes, 4] holds the boxes of all rows, and `offsets` [rows + 1], integers, where each row begins;
     - a nested tensor of layout `torch.jagged`;
     - padded: `targets` [rows, width, 4], and `mask` [rows, width], of bool, True where there is a box.
 
@@ -74,23 +54,23 @@ def giou_loss(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optiona
     predictions, or nested predictions whose rows are not as long as the targets'. On a GPU such a row makes its loss and the
     mean NaN, such nested rows all losses, and nothing is read or written out of bounds.
     """
-    wanted = predictions.requires_grad and torch.is_grad_enabled()
-    eagerly = wanted and not torch.compiler.is_compiling()
+    wanted = (predictions.requires_grad and torch.is_grad_enabled()) or is_forward()
+    eagerly = wanted and not torch.compiler.is_compiling()  # without the dispatcher's way round
     require_no_gradient("giou_loss", targets)
     if mask is not None:
         if offsets is not None or targets.is_nested or predictions.is_nested:
             raise RuntimeError("sluice.giou_loss: a mask was given for ragged boxes; expected either a mask or offsets")
-        masked = eager_loss_masked if eagerly else torch.ops.sluice.giou_loss_masked
+        masked = giou_masked_gradient.apply if eagerly else torch.ops.sluice.giou_loss_masked
         return masked(predictions, targets, mask, formula, reduction, wanted)[0]
     targets, offsets = parts_of("giou_loss", targets, offsets)
     if predictions.is_nested:
         predictions, own = parts_of("giou_loss", predictions, None)
         offsets = same_rows("giou_loss", own, offsets)
-    ragged = eager_loss if eagerly else torch.ops.sluice.giou_loss
+    ragged = giou_gradient.apply if eagerly else torch.ops.sluice.giou_loss
     return ragged(predictions, targets, offsets, formula, reduction, wanted)[0]
 
 
-def giou_loss_and_gradient(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optional[torch.Tensor] = None, *,
+def giou_loss_and_gradient(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optional[Offsets] = None, *,
                            mask: Optional[torch.Tensor] = None, formula: str = "torchvision", reduction: str = "mean",
                            scale: float = 1.0) -> tuple[torch.Tensor, torch.Tensor]:
     """The loss, and its gradient by `predictions` times `scale`, at once: for a loss that nothing follows.

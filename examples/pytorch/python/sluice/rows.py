@@ -1,20 +1,32 @@
 """Operations on the values of ragged rows.
 
-Rows are a nested tensor of layout `torch.jagged` with one number for each element, or values and offsets: `values` [size]
-holds the values of all rows one after the other, and `offsets` [rows + 1], of int64, where each row begins. Values from
-`offsets[-1]` on are in no row. Values are of float32, float64, int32 or int64; 16-bit ones are computed in float32, and
-rounded afterwards. Wrong tensors raise a RuntimeError of one sentence; on the CPU so do offsets that make no sense, and on a
-GPU these make all results NaN (of integers 0), without anything being read out of bounds.
+Rows are a nested tensor of layout `torch.jagged`, or values and offsets: `values` [size] or [size, columns, ...] holds the values
+of all rows one after the other, and `offsets` [rows + 1], integers of a tensor or a list, where each row begins. Of several
+columns, each is an operation of its own. Values from `offsets[-1]` on are in no row. Values are of float32, float64, int32 or
+int64; 16-bit ones are computed in float32, and rounded afterwards. Wrong tensors raise a RuntimeError of one sentence; on the CPU
+so do offsets that make no sense, and on a GPU these make results NaN (of integers 0), without anything being read out of bounds.
 """
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Callable, Optional, Sequence, Union
 
 import torch
 
+ops = torch.ops.sluice
+Offsets = Union[torch.Tensor, Sequence[int]]
 
-def parts_of(name: str, values: torch.Tensor, offsets: Optional[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+
+def offsets_of(offsets: Offsets, like: torch.Tensor) -> torch.Tensor:
+    """Offsets of int64."""
+    if not isinstance(offsets, torch.Tensor):
+        return torch.tensor(offsets, dtype=torch.int64, device=like.device)
+    if offsets.dtype in (torch.int32, torch.int16, torch.int8, torch.uint8):
+        return offsets.long()
+    return offsets
+
+
+def parts_of(name: str, values: torch.Tensor, offsets: Optional[Offsets]) -> tuple[torch.Tensor, torch.Tensor]:
     """Values and offsets of int64 from what a function was given."""
     if values.is_nested:
         if offsets is not None:
@@ -28,7 +40,7 @@ def parts_of(name: str, values: torch.Tensor, offsets: Optional[torch.Tensor]) -
         values, offsets = values.values(), values.offsets()
     if offsets is None:
         raise RuntimeError(f"sluice.{name}: there are no offsets; expected where each row begins, or a nested tensor")
-    return values, offsets.long() if offsets.dtype == torch.int32 else offsets
+    return values, offsets_of(offsets, values)
 
 
 def is_narrow(values: torch.Tensor) -> bool:
@@ -51,35 +63,139 @@ def like(result: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
     return torch.nested.nested_tensor_from_jagged(result, rows.offsets()) if rows.is_nested else result
 
 
-def row_sum(rows: torch.Tensor, offsets: Optional[torch.Tensor] = None) -> torch.Tensor:
-    """[rows]: the sum of each row; 0 for an empty one."""
+class Columns:
+    """Several columns as one of more rows: those of the first, a row of what is in none, those of the second, and so on."""
+
+    def __init__(self, shape: Sequence[int], offsets: torch.Tensor) -> None:
+        self.size, self.shape = shape[0], tuple(shape[1:])
+        self.count = 1
+        for extent in self.shape:
+            self.count *= extent
+        self.rows = offsets.shape[0] - 1
+        begins = torch.arange(self.count, device=offsets.device)[:, None] * self.size
+        end = torch.full([1], self.count * self.size, dtype=torch.int64, device=offsets.device)
+        self.offsets = torch.cat([(offsets + begins).reshape(-1), end])
+        self.inner = torch.arange(self.size, device=offsets.device) < offsets[-1]
+
+    def flat(self, values: torch.Tensor) -> torch.Tensor:
+        return values.reshape(self.size, self.count).t().reshape(-1)
+
+    def of_rows(self, result: torch.Tensor) -> torch.Tensor:
+        """[rows, columns, ...]."""
+        return result.view(self.count, self.rows + 1)[:, :self.rows].t().reshape(self.rows, *self.shape)
+
+    def of_values(self, result: torch.Tensor) -> torch.Tensor:
+        """[size, columns, ...]; 0 for values in no row."""
+        result = result.view(self.count, self.size).t()
+        return torch.where(self.inner[:, None], result, 0).reshape(self.size, *self.shape)
+
+
+def by_row(op: Callable, values: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+    if values.dim() < 2 or offsets.dim() != 1:
+        return op(values, offsets)
+    columns = Columns(values.shape, offsets)
+    return columns.of_rows(op(columns.flat(values), columns.offsets))
+
+
+def by_value(op: Callable, values: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+    if values.dim() < 2 or offsets.dim() != 1:
+        return op(values, offsets)
+    columns = Columns(values.shape, offsets)
+    return columns.of_values(op(columns.flat(values), columns.offsets))
+
+
+def lengths_of(offsets: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """[rows, 1, ...]: as many dimensions as results have."""
+    return offsets.diff().view(-1, *[1] * (values.dim() - 1))
+
+
+def row_sum(rows: torch.Tensor, offsets: Optional[Offsets] = None) -> torch.Tensor:
+    """[rows, columns, ...]: the sum of each row; 0 for an empty one."""
     values, offsets = parts_of("row_sum", rows, offsets)
-    return rounded(torch.ops.sluice.row_sum(widened(values), offsets), values)
+    return rounded(by_row(ops.row_sum.default, widened(values), offsets), values)
 
 
-def row_max(rows: torch.Tensor, offsets: Optional[torch.Tensor] = None) -> tuple[torch.Tensor, torch.Tensor]:
-    """[rows] twice: the greatest value of each row (NaN if there is one; -infinity, or the lowest integer, for an empty row),
-    and its position in the row, the first of equal ones (-1 for an empty row)."""
+def row_mean(rows: torch.Tensor, offsets: Optional[Offsets] = None) -> torch.Tensor:
+    """[rows, columns, ...]: the mean of each row, of floating-point values; 0 for an empty one."""
+    values, offsets = parts_of("row_mean", rows, offsets)
+    if not values.dtype.is_floating_point:
+        raise RuntimeError(f"sluice.row_mean: values is of {str(values.dtype)[6:]}, expected a floating-point type")
+    sums = by_row(ops.row_sum.default, widened(values), offsets)
+    return rounded(sums / lengths_of(offsets, values).clamp(min=1), values)
+
+
+def row_max(rows: torch.Tensor, offsets: Optional[Offsets] = None) -> tuple[torch.Tensor, torch.Tensor]:
+    """[rows, columns, ...] twice: the greatest value of each row (NaN if there is one; -infinity, or the lowest integer, for an
+    empty row), and its position in the row, the first of equal ones (-1 for an empty row)."""
     values, offsets = parts_of("row_max", rows, offsets)
-    greatest, positions = torch.ops.sluice.row_max(widened(values), offsets)
+    wide = widened(values)
+    if values.dim() < 2 or offsets.dim() != 1:
+        greatest, positions = ops.row_max.default(wide, offsets)
+    else:
+        columns = Columns(values.shape, offsets)
+        greatest, positions = map(columns.of_rows, ops.row_max.default(columns.flat(wide), columns.offsets))
     return greatest.to(values.dtype), positions
 
 
-def row_softmax(rows: torch.Tensor, offsets: Optional[torch.Tensor] = None) -> torch.Tensor:
-    """The softmax of each row, of float32 or float64. Like `rows`: nested, or values."""
+def row_min(rows: torch.Tensor, offsets: Optional[Offsets] = None) -> tuple[torch.Tensor, torch.Tensor]:
+    """[rows, columns, ...] twice: the least value of each row (NaN if there is one; infinity, or the highest integer, for an
+    empty row), and its position, as by `row_max`."""
+    values, offsets = parts_of("row_min", rows, offsets)
+    real = values.dtype.is_floating_point
+    greatest, positions = row_max(-values if real else ~values, offsets)  # ~ has a result for the lowest integer, too
+    return (-greatest if real else ~greatest), positions
+
+
+def row_softmax(rows: torch.Tensor, offsets: Optional[Offsets] = None) -> torch.Tensor:
+    """The softmax of each row, of floating-point values; 0 for values in no row. Like `rows`: nested, or values."""
     values, offsets = parts_of("row_softmax", rows, offsets)
-    return like(rounded(torch.ops.sluice.row_softmax(widened(values), offsets), values), rows)
+    return like(rounded(by_value(ops.row_softmax.default, widened(values), offsets), values), rows)
 
 
-def row_sort(rows: torch.Tensor, offsets: Optional[torch.Tensor] = None,
+def row_log_softmax(rows: torch.Tensor, offsets: Optional[Offsets] = None) -> torch.Tensor:
+    """The logarithm of each row's softmax, as exact for small shares as for large ones; 0 for values in no row. Like `rows`:
+    nested, or values."""
+    values, offsets = parts_of("row_log_softmax", rows, offsets)
+    if not values.dtype.is_floating_point:
+        raise RuntimeError(f"sluice.row_log_softmax: values is of {str(values.dtype)[6:]}, expected a floating-point type")
+    if torch.is_autocast_enabled(values.device.type):
+        with torch.autocast(values.device.type, enabled=False):
+            result = by_value(log_softmax, widened(values), offsets)
+    else:
+        result = by_value(log_softmax, widened(values), offsets)
+    return like(rounded(result, values), rows)
+
+
+def log_softmax(values: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+    size = values.shape[0]
+    greatest = ops.row_max.default(values.detach(), offsets)[0]
+    greatest = torch.where(greatest.isinf(), 0, greatest)  # of an empty row, or one of infinities
+    shifted = values - ops.row_expand.default(greatest, offsets, size)
+    sums = ops.row_sum.default(shifted.exp(), offsets)
+    result = shifted - ops.row_expand.default(torch.where(offsets.diff() > 0, sums, 1).log(), offsets, size)
+    return torch.where(torch.arange(size, device=values.device) < offsets[-1], result, 0)
+
+
+def row_sort(rows: torch.Tensor, offsets: Optional[Offsets] = None,
              descending: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
     """The values of each row in order, and where each was in its row. Equal values keep their order; a NaN stands beyond the
     infinity of its sign. Like `rows`: nested, or values."""
     values, offsets = parts_of("row_sort", rows, offsets)
-    ordered, positions = torch.ops.sluice.row_sort(widened(values), offsets, descending)
+    wide = widened(values)
+    if values.dim() < 2 or offsets.dim() != 1:
+        ordered, positions = ops.row_sort.default(wide, offsets, descending)
+    else:
+        columns = Columns(values.shape, offsets)
+        ordered, positions = map(columns.of_values, ops.row_sort.default(columns.flat(wide), columns.offsets, descending))
     return like(ordered.to(values.dtype), rows), like(positions, rows)
 
 
-def row_expand(of_rows: torch.Tensor, offsets: torch.Tensor, size: int) -> torch.Tensor:
-    """[size]: each row's number for each of its values; 0 for values in no row."""
-    return torch.ops.sluice.row_expand(widened(of_rows), offsets, size).to(of_rows.dtype)
+def row_expand(of_rows: torch.Tensor, offsets: Offsets, size: int) -> torch.Tensor:
+    """[size, columns, ...]: each row's number for each of its values; 0 for values in no row. `of_rows` is [rows, columns, ...]."""
+    offsets = offsets_of(offsets, of_rows)
+    wide = widened(of_rows)
+    if of_rows.dim() < 2 or offsets.dim() != 1 or of_rows.shape[0] != offsets.shape[0] - 1:
+        return ops.row_expand.default(wide, offsets, size).to(of_rows.dtype)
+    columns = Columns([size, *of_rows.shape[1:]], offsets)
+    padded = torch.nn.functional.pad(wide.reshape(columns.rows, columns.count).t(), (0, 1)).reshape(-1)
+    return columns.of_values(ops.row_expand.default(padded, columns.offsets, columns.count * size)).to(of_rows.dtype)
