@@ -128,7 +128,8 @@ def test_derivatives_forward(device):
     along = torch.randn_like(values)
     full = rows.offsets.diff() > 0
     of_rows, beside = (torch.randn(4, dtype=torch.float64, device=device) for _ in range(2))
-    cases = [(lambda v: sluice.row_sum(v, rows.offsets), values, along), (lambda v: sluice.row_mean(v, rows.offsets), values, along),
+    cases = [(lambda v: sluice.row_sum(v, rows.offsets), values, along),
+             (lambda v: sluice.row_mean(v, rows.offsets), values, along),
              (lambda v: sluice.row_max(v, rows.offsets)[0][full], values, along),
              (lambda v: sluice.row_min(v, rows.offsets)[0][full], values, along),
              (lambda v: sluice.row_softmax(v, rows.offsets), values, along),
@@ -219,7 +220,8 @@ def test_compiled_without_a_graph_break(rows):
 
     def work(v: torch.Tensor) -> torch.Tensor:
         columns = torch.stack([v, sluice.row_log_softmax(v, rows.offsets)], 1)
-        return sluice.row_sum(sluice.row_softmax(v, rows.offsets) * v, rows.offsets).sum() + sluice.row_mean(columns, rows.offsets).sum()
+        shares = sluice.row_softmax(v, rows.offsets)
+        return sluice.row_sum(shares * v, rows.offsets).sum() + sluice.row_mean(columns, rows.offsets).sum()
 
     compiled = torch.compile(work, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(torch.autograd.grad(compiled(values), values), torch.autograd.grad(work(values), values))

@@ -1,7 +1,8 @@
 """What PyTorch has to know of the operators beside their kernels: shapes, gradients, derivatives forward, and autocast.
 
-Shapes serve `torch.compile`, gradients autograd, derivatives forward `torch.func.jvp`. Under autocast, sums and softmax are computed in float32, as PyTorch's
-own; the GIoU loss reads 16-bit boxes as they are and computes in float64, so autocast has nothing to cast there.
+Shapes serve `torch.compile`, gradients autograd, derivatives forward `torch.func.jvp`. Under autocast, sums and softmax
+are computed in float32, as PyTorch's own; the GIoU loss reads 16-bit boxes as they are and computes in float64, so
+autocast has nothing to cast there.
 """
 
 from __future__ import annotations

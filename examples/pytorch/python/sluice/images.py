@@ -63,8 +63,8 @@ def of_channels(name: str, numbers: Union[Numbers, torch.Tensor], images: torch.
     if not isinstance(numbers, torch.Tensor):
         numbers = on_device(tuple(map(float, numbers_of(numbers))), images.device)
     if numbers.dim() > 1 or numbers.numel() not in (1, images.shape[1]):
-        raise RuntimeError(f"sluice.augment: {name} has shape {list(numbers.shape)}, expected a number, or {images.shape[1]}, one for "
-                           "each channel")
+        raise RuntimeError(f"sluice.augment: {name} has shape {list(numbers.shape)}, expected a number, or {images.shape[1]}, one "
+                           "for each channel")
     return numbers.to(images.device, torch.float32).view(-1, 1, 1)
 
 
