@@ -5,6 +5,7 @@ import time
 
 import pytest
 import torch
+from watched_device import WatchedDevice
 
 import sluice
 
@@ -150,22 +151,186 @@ def test_an_exception_of_the_loader_passes(device):
     assert len(list(run([torch.zeros(2)]))) == 1
 
 
-def test_a_stage_that_keeps_a_tensor(device):
-    kept = []
+ALIASES = {"itself": lambda x: x, "detach": lambda x: x.detach(), "data": lambda x: x.data, "view": lambda x: x[:1],
+           "bits": lambda x: x.view(torch.int32).view(torch.float32), "parameter": lambda x: torch.nn.Parameter(x),
+           "numpy": lambda x: torch.as_tensor(x.cpu().numpy()), "history": lambda x: (x * torch.ones(2, device=x.device).requires_grad_())}
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+@pytest.mark.parametrize("schedule", ["serial", "overlapped", "automatic"])
+def test_what_stages_keep_stays(device, schedule, alias):
+    batch, features = [], []
 
     def encode(x: torch.Tensor) -> torch.Tensor:
+        batch.append(ALIASES[alias](x))
         return x * 2
 
     def keep(x: torch.Tensor) -> torch.Tensor:
-        kept.append(x)
+        features.append(ALIASES[alias](x))
         return x + 1
 
-    run = sluice.pipeline(encode, keep, device=device)
-    with pytest.raises(RuntimeError, match="stage 'encode', batch 0: a tensor that it returned is still held"):
-        list(run([torch.zeros(2)] * 6))
+    run = sluice.pipeline(encode, keep, schedule=schedule, device=device)
+    for _ in run([torch.full((2,), float(i)) for i in range(40)]):
+        pass
+    assert [x[0].item() for x in batch] == [float(i) for i in range(40)]
+    assert [x[0].item() for x in features] == [2.0 * i for i in range(40)]
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_stages_among_graphs_keep_nothing(device, alias):
+    kept = []
+
+    def keep(x: torch.Tensor) -> torch.Tensor:
+        kept.append(ALIASES[alias](x))
+        return x + 1
+
+    def stages(device, *functions):
+        return sluice.pipeline(*(sluice.stage(f, name, graph=False) for name, f in functions), schedule="graphed", device=device)
+
+    if alias == "numpy" and device == "cuda":
+        pytest.skip("a copy")
+    data = [torch.full((2,), float(i)) for i in range(12)]
+    with pytest.raises(RuntimeError, match="stage 'double', batch 0: a tensor that it returned is still held"):
+        list(stages(device, ("double", lambda x: x * 2), ("keep", keep))(data))
     kept.clear()
     with pytest.raises(RuntimeError, match="a tensor of batch 0 is still held"):
-        list(sluice.pipeline(keep, device=device)([torch.zeros(2) for _ in range(6)]))
+        list(stages(device, ("keep", keep))(data))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_results_that_are_no_stages_own(device, schedule):
+    """A label that passes through, a stage that returns what it got, a result with autograd's history: all may be kept."""
+    weight = torch.ones(2, device=device, requires_grad=True)
+    data = [(torch.full((2,), float(i)), torch.tensor(i)) for i in range(40)]
+
+    def results(*stages) -> list:
+        return list(sluice.pipeline(*stages, schedule=schedule, device=device)(data))
+
+    for x, label in results(lambda x, label: (x * 2, label), lambda x, label: (x.sum(), label)):
+        assert x.item() == 4.0 * label.item()
+    assert [(x[0].item(), label.item()) for x, label in results(lambda x, label: (x, label))] == [(i, i) for i in range(40)]
+    sums = results(lambda x, label: x * 3, lambda x: (x * weight).sum())
+    assert [total.item() for total in sums] == [6.0 * i for i in range(40)]
+    if schedule in ("serial", "overlapped"):
+        for i, total in enumerate(sums):
+            weight.grad = None
+            total.backward()
+            assert weight.grad.tolist() == [3.0 * i] * 2
+
+
+def test_serial_is_a_plain_loop(device):
+    log = []
+
+    def loader():
+        for i in range(4):
+            log.append(f"load {i}")
+            yield torch.tensor(i)
+
+    def stage(name: str):
+        def function(x: torch.Tensor) -> torch.Tensor:
+            log.append(f"{name} {x.item()}")
+            return x
+
+        return function
+
+    for x in sluice.pipeline(stage("a"), stage("b"), schedule="serial", device=device)(loader()):
+        log.append(f"body {x.item()}")
+        if x.item() == 2:
+            break
+    assert log == [f"{what} {i}" for i in range(3) for what in ("load", "a", "b", "body")]
+
+
+def test_a_schedule_and_a_step_in_the_body_of_serial(device):
+    """What a loop's body does between two batches acts on the next one."""
+    def trained(run) -> float:
+        weight = torch.ones(1, device=device, requires_grad=True)
+        optimizer = torch.optim.SGD([weight], lr=0.1)
+        scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 3, 0.5)
+        for loss in run(lambda x: (weight * x).square().sum()):
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            scheduler.step()
+        return weight.item()
+
+    data = [torch.tensor([0.1 * i]) for i in range(20)]
+    by_hand = trained(lambda stage: (stage(x.to(device)) for x in data))
+    assert trained(lambda stage: sluice.pipeline(stage, schedule="serial", device=device)(data)) == by_hand
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_all_results_before_an_error_come_first(device, schedule):
+    def loader():
+        yield from (torch.tensor(i) for i in range(5))
+        raise OSError("the disk is full")
+
+    run, found = sluice.pipeline(lambda x: x + 1, lambda x: x * 2, schedule=schedule, device=device), []
+    with pytest.raises(OSError, match="the disk is full"):
+        for x in run(loader()):
+            found.append(x.item())
+    assert found == [2, 4, 6, 8, 10] and run.report().batches == 5
+    found.clear()
+    with pytest.raises(OSError, match="the disk is full"):
+        for x in sluice.pipeline(lambda x: x + 1, schedule=schedule, device=device, verify=True)(loader()):
+            found.append(x.item())
+    assert found == [1, 2, 3, 4, 5]
+    found.clear()
+    run = sluice.pipeline(lambda x: x + 1, lambda x: x * (1 if x.item() < 5 else None), schedule=schedule, device=device)
+    with pytest.raises(sluice.StageError, match="batch 4: TypeError"):
+        for x in run([torch.tensor(i) for i in range(9)]):
+            found.append(x.item())
+    assert found == [1, 2, 3, 4]
+
+
+def test_one_iteration_at_a_time(device):
+    run = sluice.pipeline(lambda x: x + 1, device=device)
+    first, second = run([torch.tensor(1)] * 9), run([torch.tensor(10)] * 9)
+    assert next(first).item() == 2
+    with pytest.raises(RuntimeError, match="an iteration is under way"):
+        next(second)
+    assert [x.item() for x in first] == [2] * 8
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_consistent_moment(device, schedule):
+    weight = torch.zeros(1, device=device)
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        weight.add_(1)
+        return x + 0
+
+    run = sluice.pipeline(lambda x: x + 0, sluice.stage(step, graph=False), schedule=schedule, device=device)
+    for i, _ in enumerate(run([torch.tensor(i) for i in range(40)])):
+        begun = run.sync()
+        assert weight.item() == begun and i < begun <= 40
+        assert schedule != "serial" or begun == i + 1
+
+
+def test_errors_can_be_pickled_and_tell_of_memory(device):
+    def fail(x: torch.Tensor) -> torch.Tensor:
+        raise torch.OutOfMemoryError("no room")
+
+    with pytest.raises(torch.OutOfMemoryError) as error:
+        list(sluice.pipeline(fail, device=device)([torch.zeros(1)]))
+    copy = pickle.loads(pickle.dumps(error.value))
+    assert isinstance(copy, sluice.StageError) and str(copy) == "stage 'fail', batch 0: OutOfMemoryError: no room"
+    assert (copy.stage, copy.batch) == ("fail", 0)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_loaders_tensors_stay(device, schedule):
+    data = [torch.full((2,), float(i), device=device) for i in range(12)]
+    assert [x[0].item() for x in sluice.pipeline(lambda x: x.add_(1), schedule=schedule, device=device)(data)] == [i + 1 for i in range(12)]
+    assert [x[0].item() for x in data] == list(range(12))
+
+
+def test_stages_that_share_a_model():
+    device = WatchedDevice()
+    model, other = torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)
+    run = sluice.pipeline(sluice.stage(lambda x: x, "a", shares=model), lambda x: x, sluice.stage(lambda x: x, "c", shares=[other]),
+                          sluice.stage(lambda x: x, "d", shares=(model, other)), device=device)
+    a, b, c, d = (running.stream for running in run.stages)
+    assert a is c is d and a is not b
 
 
 def test_a_batch_that_passes_through(device):
@@ -200,12 +365,12 @@ class TestVerify:
 
 def test_report(device):
     training = Training(device)
-    run = training.pipeline(device, "overlapped")
+    run = training.pipeline(device, "graphed")
     list(run(batches(40)))
     report = run.report()
     assert set(report.stage_milliseconds) == {"encode", "train"} and report.batch_milliseconds > 0
     assert (report.slots, report.slot_bytes) == (3, 3 * (5 * 6 + 5 * 4))
-    assert str(report).startswith(f"overlapped on {run.device.device}: 40 batches")
+    assert str(report).startswith(f"graphed on {run.device.device}: 40 batches")
     assert "train: " in str(report)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Callable, ContextManager, Sequence, Union
 import torch
 
 from sluice.pipelines.captures import GraphMemory, capture
+from sluice.pipelines.plan import CALLER, CURRENT, RECORD, RESTORE, Plan, Steps
 
 
 class CpuDevice:
@@ -32,6 +33,13 @@ class CpuDevice:
     def on(self, stream: Any) -> ContextManager:
         return contextlib.nullcontext()
 
+    def switch(self, stream: Any) -> None:
+        """Makes `stream` the current one."""
+
+    def steps(self, plan: Plan, streams: Sequence[Any]) -> Steps:
+        """What carries `plan` out."""
+        return Steps(self, plan, streams)
+
     def event(self) -> Any:
         return object()
 
@@ -44,8 +52,8 @@ class CpuDevice:
     def wait_on_host(self, event: Any) -> None:
         pass
 
-    def hand_over(self, tensors: list[torch.Tensor]) -> None:
-        """The tensors may be freed whenever whoever works on the current stream likes."""
+    def give_away(self, memory: torch.Tensor, streams: Sequence[Any]) -> None:
+        """`memory` may be freed at any time, by somebody who works on any of `streams`."""
 
     def synchronize(self) -> None:
         pass
@@ -68,6 +76,12 @@ class CudaDevice:
 
     def stream(self, priority: int = 0) -> torch.cuda.Stream:
         return torch.cuda.Stream(self.device, priority=priority)
+
+    def switch(self, stream: torch.cuda.Stream) -> None:
+        torch.cuda.set_stream(stream)
+
+    def steps(self, plan: Plan, streams: Sequence[torch.cuda.Stream]) -> Steps:
+        return CudaSteps(self, plan, streams)
 
     def taken_stream(self, stream: Any) -> torch.cuda.Stream:
         """A stream of the caller's: PyTorch's own, one with `__cuda_stream__` (another library's), or a handle."""
@@ -102,11 +116,10 @@ class CudaDevice:
     def wait_on_host(self, event: torch.cuda.Event) -> None:
         event.synchronize()
 
-    def hand_over(self, tensors: list[torch.Tensor]) -> None:
-        stream = self.current_stream()
-        for tensor in tensors:
-            if tensor.is_cuda:
-                tensor.record_stream(stream)
+    def give_away(self, memory: torch.Tensor, streams: Sequence[torch.cuda.Stream]) -> None:
+        if memory.is_cuda:
+            for stream in streams:
+                memory.record_stream(stream)
 
     def synchronize(self) -> None:
         torch.cuda.synchronize(self.device)
@@ -135,6 +148,76 @@ class CudaDevice:
         for generator, numbers in state:
             generator.set_state(numbers)
 
+
+
+class CudaSteps(Steps):
+    """The same by PyTorch's own calls, each looked up once: a look-up of a stream or of a device in a batch, and no context."""
+
+    def __init__(self, device: CudaDevice, plan: Plan, streams: Sequence[torch.cuda.Stream]) -> None:
+        super().__init__(device, plan, streams)
+        self.index = device.device.index
+        self.known: dict[Any, torch.cuda.Stream] = {}  # the caller's streams
+        base = torch._C._CudaEventBase
+        record, wait = ([bound.__get__(event) for event in self.events] for bound in (base.record, base.wait))
+        self.copied = [(base.query.__get__(event), event) for event in (self.events[plan.copied(s)] for s in range(plan.slots))]
+        self.calls = []  # of each moment: those with the caller's stream, those with one of the pipeline's, those with the caller's
+        for operations in plan.moments:
+            before: list[Any] = []
+            calls: list[Any] = []
+            after: list[Any] = []
+            for operation, event, number in operations:
+                if number == CALLER:
+                    (after if calls else before).append((record if operation == RECORD else wait)[event])
+                elif operation == RESTORE:
+                    calls.append((self.restore, ()))
+                elif operation == CURRENT:
+                    calls.append((torch._C._cuda_setStream, self.numbers_of(self.streams[number])))
+                else:
+                    calls.append(((record if operation == RECORD else wait)[event], (self.streams[number],)))
+            self.calls.append((before, calls, after))
+        self.back: tuple = ()
+        self.back_device = self.index
+
+    @staticmethod
+    def numbers_of(stream: torch.cuda.Stream) -> tuple[int, int, int]:
+        return stream.stream_id, stream.device_index, stream.device_type
+
+    def look_up(self) -> None:
+        self.back = torch._C._cuda_getCurrentStream(self.index)
+        self.back_device = torch._C._cuda_getDevice()
+        caller = self.known.get(self.back)
+        if caller is None:
+            number, index, kind = self.back
+            caller = self.known[self.back] = torch.cuda.Stream(stream_id=number, device_index=index, device_type=kind)
+        self.caller = caller
+
+    def begin(self, moment: int, slot: int) -> None:
+        is_copied, event = self.copied[slot]
+        if not is_copied():
+            event.synchronize()  # without the interpreter's lock
+        self.look_up()
+        self.inside = True
+        self.run(moment)
+
+    def run(self, moment: int) -> None:
+        before, calls, after = self.calls[moment]
+        for call in before:
+            call(self.caller)
+        for call, arguments in calls:
+            call(*arguments)
+        for call in after:
+            call(self.caller)
+
+    def read(self, moment: int) -> None:
+        self.look_up()
+        self.run(moment)
+
+    def restore(self) -> None:
+        if self.inside:
+            self.inside = False
+            torch._C._cuda_setStream(*self.back)
+            if self.back_device != self.index:
+                torch._C._cuda_setDevice(self.back_device)
 
 
 Device = Union[CpuDevice, CudaDevice]

@@ -8,6 +8,7 @@ from typing import Any, Optional
 import torch
 
 from sluice.pipelines.devices import Device
+from sluice.pipelines.holders import Baseline, kept, storages_of
 from sluice.pipelines.trees import is_plain, map_tensors, tensors_of, version_of
 
 
@@ -19,6 +20,9 @@ class Slot:
         self.copied = device.event()
         self.in_use = False
         self.whole: list[torch.Tensor] = []  # nested and sparse tensors of the batch, in memory of their own
+        self.fresh: Any = ()  # storages of a batch in memory of its own
+        self.fixed = Baseline()
+        self.captured = False  # by a graph, since that was looked at
         self.sources: list[tuple[torch.Tensor, int]] = []  # what is copied from, and its version
         self.batch = -1
         self.handed: list[weakref.ref] = []  # tensors of the batch
@@ -40,6 +44,9 @@ class Intake:
         self.made = device.event()
         self.reuse = reuse
         self.allocations = 0
+        self.target = device.device
+        self.versions: dict[int, tuple[int, int]] = {}  # of what is copied from, by the tensor's id; and the batch
+        self.filled = 0
 
     def place(self, stream: Any, index: int, batch: Any) -> Any:
         """Enqueues the copy of batch `index` on `stream`, and returns what it will be in the slot."""
@@ -77,20 +84,94 @@ class Intake:
             slot.sources = []
         return placed
 
+    def alone(self, batch: Any) -> Any:
+        """A copy of a batch on the current stream, as `batch.to(device)` makes it."""
+        kind = type(batch)
+        if kind is tuple or kind is list:
+            return kind([self.copy_of(leaf) if type(leaf) is torch.Tensor else map_tensors(self.copy_of, leaf) for leaf in batch])
+        return map_tensors(self.copy_of, batch)
+
+    def copy_of(self, tensor: torch.Tensor) -> torch.Tensor:
+        moved = tensor.to(self.target, non_blocking=True)
+        return tensor.clone() if moved is tensor else moved
+
+    def refuse_kept_in(self, slot: int) -> None:
+        """Raises where somebody holds memory of the slot, or of its last batch."""
+        place = self.slots[slot]
+        over, place.fresh = place.fresh, []
+        if place.fixed.is_kept() or kept(over):
+            raise RuntimeError(f"a tensor of batch {place.batch} is still held, and its memory becomes another batch's; expected a "
+                               "clone() of what is to be kept by stages among graphs")
+
+    def bring(self, slot: int, index: int, batch: Any, fixed: bool) -> Any:
+        """Enqueues the copy of batch `index` on the current stream, and returns what it will be: in the slot's memory if that has to
+        be `fixed`, and otherwise in memory of its own. What was copied from for the slot before has been copied."""
+        place = self.slots[slot]
+        for source, _ in place.sources:
+            self.versions.pop(id(source), None)
+        place.sources, place.fresh, place.batch = [], [], index
+        self.filled = 0
+
+        def fresh(tensor: torch.Tensor) -> torch.Tensor:
+            self.note(place, index, tensor)
+            moved = tensor.to(self.target, non_blocking=True)
+            if moved is tensor:
+                moved = tensor.clone()
+            try:
+                place.fresh.append(moved.untyped_storage())
+            except (NotImplementedError, RuntimeError):
+                place.fresh += storages_of([moved])
+            return moved
+
+        def into_slot(tensor: torch.Tensor) -> torch.Tensor:
+            if not is_plain(tensor):  # of no fixed size, so no graph's either
+                return fresh(tensor)
+            if tensor.requires_grad:
+                raise RuntimeError(f"batch {index} has a tensor that requires a gradient, which a graph cannot give back; expected "
+                                   "detach(), or another schedule")
+            self.note(place, index, tensor)
+            target = self.room(place, self.filled, tensor)
+            self.filled += 1
+            target.copy_(tensor, non_blocking=True)
+            return target
+
+        work = into_slot if fixed else fresh
+        kind = type(batch)
+        if kind is tuple or kind is list:  # most are flat
+            return kind([work(leaf) if type(leaf) is torch.Tensor else map_tensors(work, leaf) for leaf in batch])
+        return map_tensors(work, batch)
+
+    def note(self, slot: Slot, index: int, tensor: torch.Tensor) -> None:
+        """Holds what is copied from, and raises where a loader has written a batch over one that is still being copied, as far as
+        PyTorch noticed."""
+        version = version_of(tensor)
+        known = self.versions.get(id(tensor))
+        if known is not None and known[0] != version:
+            raise RuntimeError(f"the loader wrote batch {index} into the memory of batch {known[1]}, whose copy may be under way; "
+                               "expected memory of its own for each batch, or reuse=True")
+        self.versions[id(tensor)] = version, index
+        slot.sources.append((tensor, version))
+
     def room(self, slot: Slot, place: int, like: torch.Tensor) -> torch.Tensor:
         """Memory for a tensor: an alias, so that whoever keeps it is found; of fewer samples than before, the first part."""
         if place == len(slot.tensors):
             slot.tensors.append(self.allocate(like))
+            slot.fixed.watch(slot.tensors[-1:])
         held = slot.tensors[place]
+        if held.shape == like.shape and held.dtype is like.dtype:
+            return held.detach()
         if held.dtype != like.dtype or held.shape[1:] != like.shape[1:] or held.dim() != like.dim() or (
                 held.dim() > 0 and held.shape[0] < like.shape[0]):
+            slot.fixed.forget(slot.tensors[place])
             held = slot.tensors[place] = self.allocate(like)
+            slot.fixed.watch((held,))
         whole = held.dim() == 0 or held.shape[0] == like.shape[0]
         return (held if whole else held.narrow(0, 0, like.shape[0])).detach()
 
     def allocate(self, like: torch.Tensor) -> torch.Tensor:
         self.allocations += 1
-        return torch.empty_like(like, device=self.device.device, requires_grad=False)
+        with torch.inference_mode(False):  # else it could not be written to outside of it
+            return torch.empty_like(like, device=self.device.device, requires_grad=False)
 
     def refuse_overwritten(self, index: int, tensors: list[torch.Tensor]) -> None:
         """Raises where a loader has written a batch over one that is still being copied, as far as PyTorch noticed."""
@@ -109,10 +190,11 @@ class Intake:
 
     def clear(self, clean: bool) -> None:
         """After all copies are done. An exception, whose traceback may hold a batch, is no reason for another."""
+        self.versions.clear()
         for slot in self.slots:
-            slot.sources, slot.whole, slot.in_use = [], [], False
+            slot.sources, slot.whole, slot.fresh, slot.in_use = [], [], (), False
             if not clean:
-                slot.handed = []
+                slot.handed, slot.captured = [], True
 
     def bytes(self) -> int:
         return sum(t.numel() * t.element_size() for slot in self.slots for t in slot.tensors)

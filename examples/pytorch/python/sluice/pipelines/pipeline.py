@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import itertools
 import time
 from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union
 
@@ -10,13 +11,16 @@ import torch
 
 from sluice.pipelines.choice import AutomaticChoice
 from sluice.pipelines.devices import Device, device_of
+from sluice.pipelines.holders import as_tensor, count, kept, storages_of
 from sluice.pipelines.intake import Intake, checked_slots
+from sluice.pipelines.plan import Plan
 from sluice.pipelines.report import Report, Times
-from sluice.pipelines.stages import RunningStage, Stage, stage as make_stage
-from sluice.pipelines.trees import tensors_of
+from sluice.pipelines.stages import RunningStage, Stage, stage as make_stage, stage_error, streams_of
+from sluice.pipelines.trees import call, map_tensors, tensors_of
 from sluice.pipelines.verify import Verification
 
 SCHEDULES = ("serial", "overlapped", "graphed", "automatic")
+NONE: Any = object()  # in place of a batch
 
 
 def pipeline(*stages: Union[Callable, Stage], schedule: str = "overlapped", slots: Optional[int] = None,
@@ -53,6 +57,26 @@ def pipeline(*stages: Union[Callable, Stage], schedule: str = "overlapped", slot
     return Pipeline(stages, schedule, slots, device, reuse, verify, state, timed_batches)
 
 
+class UntilError:
+    """Batches up to an error of the loader, which is for later."""
+
+    def __init__(self, source: Iterator[Any]) -> None:
+        self.source = source
+        self.error: Optional[Exception] = None
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            return next(self.source)
+        except StopIteration:
+            raise
+        except Exception as error:
+            self.error = error
+            raise StopIteration from None
+
+
 class Pipeline:
     def __init__(self, stages: Sequence[Union[Callable, Stage]], schedule: str, slots: Optional[int],
                  device: Union[None, str, torch.device, Device], reuse: bool, verify: bool, state: Sequence[Any],
@@ -70,9 +94,15 @@ class Pipeline:
         given = [s if isinstance(s, Stage) else make_stage(s) for s in stages]
         self.stages = [RunningStage(s, self.device, self.slots) for s in given]
         self.intake = Intake(self.device, self.slots, reuse)
+        plan = Plan(streams_of(self.stages, self.device), self.slots)
         self.stream = self.device.stream()  # of the copies
-        self.over = [self.device.event() for _ in range(self.slots)]  # the slot's batch, for the consumer too
-        self.entered, self.left = self.device.event(), self.device.event()
+        self.streams = [self.stream, *(running.stream for running in self.stages)]
+        self.steps = self.device.steps(plan, self.streams)
+        self.moments = [[(running, plan.stage(slot, place)) for place, running in enumerate(self.stages)]
+                        for slot in range(self.slots)]
+        self.plan = plan
+        self.late: list[Any] = []  # storages of a batch that is over, which somebody held then
+        self.left = self.device.event()
         self.schedule = schedule
         self.choice = AutomaticChoice(self.device, self.slots) if schedule == "automatic" else None
         self.stages[-1].graphs.is_last = True
@@ -80,47 +110,53 @@ class Pipeline:
             running.graphs.careful = self.choice is not None
         self.verification = Verification(state, self.slots * (len(stages) + 4)) if verify else None
         self.times = Times(self.device, [s.name for s in self.stages], timed_batches)
-        self.running = False
+        self.running = self.alone = False
+        self.begun = 0  # batches of this iteration
+        self.pushed: Any = NONE  # a batch that the next schedule begins with
         self.batches = 0
         self.seconds = 0.0
 
     def __call__(self, batches: Iterable) -> Iterator[Any]:
         """The results of the last stage, in the order of the batches."""
-        if self.running:
-            raise RuntimeError("sluice.pipeline: an iteration is under way; expected one at a time, since they share slots")
+        self.refuse_another()
         return self.run(batches)
 
     def report(self) -> Report:
         """What ran how, and how long. Waits for the device."""
         return Report(self)
 
+    def sync(self) -> int:
+        """Waits until all that was begun is done, and returns how many batches of this iteration that are: whatever the stages change,
+        such as a model's weights, is what it is after as many steps of a plain loop, until the next result is asked for."""
+        self.device.synchronize()
+        return self.begun
+
+    def refuse_another(self) -> None:
+        if self.running:
+            raise RuntimeError("sluice.pipeline: an iteration is under way; expected one at a time, since they share slots")
+
     def run(self, batches: Iterable) -> Iterator[Any]:
+        self.refuse_another()
         self.running = True
         started = time.perf_counter()
         clean = False
+        self.begun = 0
         try:
-            self.enter()
+            if self.choice is not None:
+                self.choice.enter()
             source = iter(batches)
+            whole = UntilError(source)
+            if self.verification is not None:  # which asks for several batches at once
+                source = self.verification.serially(self, whole)
+            while True:
+                yield from (self.serially(source) if self.current_schedule() == "serial" else self.overlapping(source))
+                if self.pushed is NONE:
+                    break
+                self.settle()  # between two schedules
             if self.verification is not None:
-                source = self.verification.serially(self, source)
-            waiting: collections.deque = collections.deque()
-            handed = 0
-            for index, batch in enumerate(source):
-                if handed > 0:  # the consumer's variables hold the result that comes after the one looked for
-                    self.intake.refuse_kept(index - 1)
-                if self.choice is not None and self.choice.before():
-                    self.settle()  # between two schedules
-                waiting.append(self.submit(index, batch))
-                del batch
-                self.batches += 1
-                if len(waiting) == self.slots:
-                    yield from self.hand_out(handed, waiting)
-                    handed += 1
-            while waiting:
-                yield from self.hand_out(handed, waiting)
-                handed += 1
-            if self.verification is not None:
-                self.verification.require_all(handed)
+                self.verification.require_all(self.begun)
+                if whole.error is not None:
+                    raise whole.error
             clean = True
         finally:
             self.leave(clean)
@@ -129,54 +165,198 @@ class Pipeline:
     def current_schedule(self) -> str:
         return self.schedule if self.choice is None else self.choice.schedule
 
-    def submit(self, index: int, batch: Any) -> Any:
-        """Enqueues all stages for a batch."""
-        device, slot, schedule = self.device, index % self.slots, self.current_schedule()
-        serial = schedule == "serial"
-        graphed = schedule == "graphed" and device.has_graphs
-        own = device.current_stream() if serial else self.stream
-        timed = self.times.begin(schedule)
-        alone = self.batches == 0 and not serial
-        if index >= self.slots:
-            device.wait(own, self.over[slot])
-        data = self.intake.place(own, index, batch)
-        ready = self.intake.slots[slot].copied
-        for place, running in enumerate(self.stages):
-            stream = own if serial else running.stream
-            if index >= self.slots:
-                device.wait(stream, self.over[slot])
-            device.wait(stream, ready)
-            if timed:
-                self.times.mark(place, stream)
-            data = running.run(index, slot, data, stream, graphed, place == len(self.stages) - 1)
-            if timed:
-                self.times.mark(place, stream)
-            ready = running.done[slot]
-            if alone:  # what measures on its first call, as cuDNN's benchmark does, chooses wrongly beside other work
-                device.synchronize()
-        results = tensors_of(data)
-        for running in self.stages[:-1]:  # what passes through to the consumer is the consumer's to keep
-            running.forget(slot, results)
+    def changes(self, batch: Any) -> bool:
+        """Whether another schedule begins with this batch, which it will find."""
+        if self.pushed is not NONE:  # it has
+            self.pushed = NONE
+            return False
+        if not self.choice.before():
+            return False
+        self.pushed = batch
+        return True
+
+    def serially(self, source: Iterator[Any]) -> Iterator[Any]:
+        """A plain loop on the caller's stream: a batch's result comes before the next batch is asked for."""
+        begin, bring, stages, reuse = self.times.begin, self.intake.alone, self.stages, self.intake.reuse
+        if self.pushed is not NONE:
+            source = itertools.chain([self.pushed], source)
+        for batch in source:
+            if self.choice is not None and self.changes(batch):
+                return
+            timed = begin("serial")
+            index = self.begun
+            data = bring(batch)
+            if reuse:
+                self.device.synchronize()
+            del batch
+            try:
+                for place, running in enumerate(stages):
+                    if timed:
+                        self.times.mark(place, self.device.current_stream())
+                    kind = type(data)
+                    data = running.function(*data) if kind is tuple or kind is list else call(running.function, data)
+                    if timed:
+                        self.times.mark(place, self.device.current_stream())
+            except Exception as error:
+                raise stage_error(running.name, index, error) from error
+            self.begun += 1
+            self.batches += 1
+            if self.verification is not None:
+                self.verification.compare(index, data)
+            yield data
+            del data
+
+    def overlapping(self, source: Iterator[Any]) -> Iterator[Any]:
+        """Results come `slots - 1` batches late; all of those before an error come before it."""
+        slots, graphed = self.slots, self.current_schedule() == "graphed"
+        first = handed = self.begun
+        failure: Optional[Exception] = None
+        waiting: collections.deque = collections.deque()
+        if self.pushed is not NONE:
+            source = itertools.chain([self.pushed], source)
+        while True:
+            try:
+                batch = next(source, NONE)
+                if batch is NONE or (self.choice is not None and self.changes(batch)):
+                    break
+                is_full = len(waiting) + 1 == slots
+                waiting.append(self.submit(self.begun, first, batch, graphed, is_full))
+            except Exception as error:
+                failure = error
+                break
+            batch = NONE
+            self.begun += 1
+            self.batches += 1
+            if is_full:
+                if self.verification is not None:
+                    self.verification.compare(handed, waiting[0])
+                handed += 1
+                yield waiting.popleft()
+        batch = NONE
+        while waiting:
+            self.steps.read(self.plan.read(handed % slots))
+            if self.verification is not None:
+                self.verification.compare(handed, waiting[0])
+            handed += 1
+            yield waiting.popleft()
+        if failure is not None:
+            raise failure
+
+    def submit(self, index: int, first: int, batch: Any, graphed: bool, reads: bool) -> Any:
+        """Enqueues all stages for a batch, and the caller's wait for the result of the one `slots - 1` before if it `reads` that."""
+        timed = self.times.begin("graphed" if graphed else "overlapped")
+        self.alone = self.batches == 0
+        slot, steps = index % self.slots, self.steps
+        over, self.late = self.late, []
+        try:
+            data = (self.enqueue_graphed if graphed else self.enqueue)(slot, index, batch, timed)
+            steps.run(self.plan.end_and_read(slot) if reads else self.plan.end(slot))
+        finally:
+            steps.restore()
+            self.give_away(over)
+        if self.intake.reuse:
+            steps.wait_for_copy(slot)
         return data
 
-    def hand_out(self, index: int, waiting: collections.deque) -> Iterator[Any]:
-        """Yields the oldest result. All that the consumer enqueues for it comes before its batch is over."""
-        device, slot = self.device, index % self.slots
-        device.wait(device.current_stream(), self.stages[-1].done[slot])
-        device.hand_over(tensors_of(waiting[0]))
-        if self.verification is not None:
-            self.verification.compare(index, waiting[0])
-        yield waiting.popleft()
-        device.record(self.over[slot], device.current_stream())
+    def enqueue(self, slot: int, index: int, batch: Any, timed: bool) -> Any:
+        """All in memory of its own, which is held until its stream comes after all readers. What somebody holds then is theirs."""
+        step, late, intake = self.steps.run, self.late, self.intake
+        place = intake.slots[slot]
+        self.steps.begin(self.plan.begin(slot), slot)
+        for storage in place.fresh:
+            if count(storage._cdata) > 1:
+                late.append(storage)
+        storage = place.fresh = None  # frees them
+        data = intake.bring(slot, index, batch, False)
+        for running, moment in self.moments[slot]:
+            step(moment)
+            made = running.made
+            for storage in made[slot]:
+                if count(storage._cdata) > 1:
+                    late.append(storage)
+            storage = made[slot] = ()
+            if timed:
+                self.times.mark(running.place, running.stream)
+            kind = type(data)
+            try:
+                data = running.function(*data) if kind is tuple or kind is list else call(running.function, data)
+            except Exception as error:
+                raise stage_error(running.name, index, error) from error
+            if timed:
+                self.times.mark(running.place, running.stream)
+            made[slot] = storages_of((data,) if type(data) is torch.Tensor else tensors_of(data))
+            if self.alone:  # what measures on its first call, as cuDNN's benchmark does, chooses wrongly beside other work
+                self.device.synchronize()
+        return data
 
-    def enter(self) -> None:
-        """Everything comes after what the caller enqueued before."""
-        device = self.device
-        device.record(self.entered, device.current_stream())
-        for stream in [self.stream, *(running.stream for running in self.stages)]:
-            device.wait(stream, self.entered)
-        if self.choice is not None:
-            self.choice.enter()
+    def enqueue_graphed(self, slot: int, index: int, batch: Any, timed: bool) -> Any:
+        """The same in memory of the slot, where stages become graphs. Only results may be held."""
+        intake, last = self.intake, self.stages[-1]
+        place = intake.slots[slot]
+        self.steps.begin(self.plan.begin_all(slot), slot)
+        for running in self.stages:
+            made, running.made[slot] = running.made[slot], ()
+            held = kept(made)
+            if running is last:
+                self.late += held
+            elif held:
+                running.refuse(slot)
+            del made, held
+        if place.captured:  # the graph of a stage holds memory of stages before it
+            place.captured = False
+            for watched in (place.fixed, *(running.fixed[slot] for running in self.stages)):
+                watched.again()
+        intake.refuse_kept_in(slot)
+        for running in self.stages:
+            running.refuse_kept(slot)
+        data = intake.bring(slot, index, batch, True)
+        for running, moment in self.moments[slot]:
+            self.steps.run(moment)
+            if timed:
+                self.times.mark(running.place, running.stream)
+            try:
+                outputs, fixed, captured = running.run_graphed(index, slot, data, running is last)
+            except Exception as error:
+                raise stage_error(running.name, index, error) from error
+            if timed:
+                self.times.mark(running.place, running.stream)
+            if captured:
+                place.captured = True
+            if running is not last:
+                data = outputs
+                running.made[slot] = () if fixed else self.own_of(slot, storages_of(tensors_of(outputs)))
+            elif fixed:
+                data = running.graphs.copied(outputs)
+            else:
+                data = self.result_of(slot, outputs)
+            del outputs
+            if self.alone:
+                self.device.synchronize()
+        last.made[slot] = storages_of(tensors_of(data))
+        return data
+
+    def own_of(self, slot: int, storages: list[Any]) -> list[Any]:
+        """Those that are not the slot's memory, or a graph's."""
+        fixed = [self.intake.slots[slot].fixed.watched, *(running.fixed[slot].watched for running in self.stages)]
+        return [storage for storage in storages if not any(storage._cdata in memory for memory in fixed)]
+
+    def result_of(self, slot: int, outputs: Any) -> Any:
+        """What the consumer may keep of what an eager stage returned among graphs."""
+        made = [self.intake.slots[slot].fresh, *(running.made[slot] for running in self.stages)]
+        shared = {storage._cdata for storages in made for storage in storages}
+
+        def own(tensor: torch.Tensor) -> torch.Tensor:
+            own = self.own_of(slot, storages_of((tensor,)))
+            is_own = len(own) > 0 and not any(storage._cdata in shared for storage in own)
+            return tensor.detach() if is_own else tensor.detach().clone()
+
+        return map_tensors(own, outputs)
+
+    def give_away(self, storages: Iterable[Any]) -> None:
+        """Memory of batches that are over: freed, unless somebody holds it, who may free it whenever they like."""
+        for storage in storages:
+            if count(storage._cdata) > 1:
+                self.device.give_away(as_tensor(storage), [*self.streams, self.device.current_stream()])
 
     def leave(self, clean: bool) -> None:
         """Everything that the caller enqueues from now on comes after the batches. After an error nothing is under way."""
@@ -186,21 +366,40 @@ class Pipeline:
                 device.synchronize()
             if self.choice is not None:
                 self.choice.leave(clean)
-            for slot in self.intake.slots:
-                if slot.in_use:
-                    device.wait_on_host(slot.copied)
-            for stream in [self.stream, *(running.stream for running in self.stages)]:
-                device.record(self.left, stream)
-                device.wait(device.current_stream(), self.left)
-            # Memory that is freed below is used again on these streams, and no one reads it by then.
-            device.record(self.left, device.current_stream())
-            for stream in [self.stream, *(running.stream for running in self.stages)]:
-                device.wait(stream, self.left)
+            if self.current_schedule() == "serial" and self.choice is None:
+                return
+            for slot in range(self.slots):
+                self.steps.wait_for_copy(slot)
+            self.join()
+            for slot in range(self.slots):
+                for made in (self.intake.slots[slot].fresh, *(running.made[slot] for running in self.stages)):
+                    self.give_away(made)
+            self.give_away(self.late)
         finally:
+            self.late = []
             for running in self.stages:
-                running.clear()
+                running.clear(clean)
             self.intake.clear(clean)
+            self.pushed = NONE
             self.running = False
+
+    def enter(self) -> None:
+        """All streams of the pipeline come after what the caller enqueued."""
+        self.device.record(self.left, self.device.current_stream())
+        for stream in self.streams:
+            self.device.wait(stream, self.left)
+
+    def join(self) -> None:
+        """The caller's stream comes after those of the pipeline. Memory that is freed then is used again on these, and no one reads it
+        by then."""
+        device = self.device
+        current = device.current_stream()
+        for stream in self.streams:
+            device.record(self.left, stream)
+            device.wait(current, self.left)
+        device.record(self.left, current)
+        for stream in self.streams:
+            device.wait(stream, self.left)
 
     def settle(self) -> None:
         """Waits until nothing is under way: streams change, and so does whose memory is whose."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import weakref
 from typing import Any, Callable, Optional
 
 import torch
 
 from sluice.pipelines.devices import Device
 from sluice.pipelines.graphs import StageGraphs
-from sluice.pipelines.trees import call, tensors_of
+from sluice.pipelines.holders import Baseline, storages_of
+from sluice.pipelines.trees import call, map_tensors, tensors_of
 
 
 class StageError(RuntimeError):
@@ -44,20 +44,25 @@ class Stage:
     stream: Any = None
     priority: int = 0
     graph: Optional[bool] = None
+    shares: tuple = ()
 
 
 def stage(function: Callable, name: Optional[str] = None, *, stream: Any = None, priority: int = 0,
-          graph: Optional[bool] = None) -> Stage:
+          graph: Optional[bool] = None, shares: Any = ()) -> Stage:
     """A stage of a pipeline with options.
 
     `stream` is the caller's own: a `torch.cuda.Stream` (an `ExternalStream` too), an object with `__cuda_stream__`, or a
     handle. A lower `priority` runs first. Where the pipeline is `graphed`, a stage is captured if all that it reads on the host
     can be checked before each replay. `graph=False` keeps it eager. `graph=True` is the caller's word that what cannot be
     checked, as `report()` names it, does not change.
+
+    `shares` is what other stages use too, and one of them changes: a model, or a list of models. Stages that name the same object
+    run on one stream, in the order of a plain loop.
     """
     if not callable(function):
         raise TypeError(f"sluice.stage: {function!r} was given, expected a callable")
-    return Stage(function, name or getattr(function, "__name__", type(function).__name__), stream, priority, graph)
+    return Stage(function, name or getattr(function, "__name__", type(function).__name__), stream, priority, graph,
+                 tuple(shares) if isinstance(shares, (tuple, list)) else (shares,))
 
 
 class RunningStage:
@@ -66,51 +71,74 @@ class RunningStage:
     def __init__(self, given: Stage, device: Device, slots: int) -> None:
         self.given = given
         self.name = given.name
+        self.function = given.function
         self.device = device
-        self.stream = device.stream(given.priority) if given.stream is None else device.taken_stream(given.stream)
-        self.done = [device.event() for _ in range(slots)]
-        self.outputs: list[Any] = [None] * slots
-        self.made: list[list[weakref.ref]] = [[] for _ in range(slots)]
-        self.batches = [-1] * slots
+        self.stream: Any = None  # see `streams_of`
+        self.place = 0
+        self.made: list[Any] = [()] * slots  # storages of what it made for the slot's batch
         self.graphs = StageGraphs(given, device, slots)
+        self.fixed = [Baseline() for _ in range(slots)]  # memory that the slot's next batch overwrites
+        self.seen: list[Any] = [None] * slots  # the graph whose memory that is
+        self.batches = [-1] * slots
 
-    def run(self, batch: int, slot: int, inputs: Any, stream: Any, graphed: bool, is_last: bool) -> Any:
-        """Enqueues the stage on `stream`, which waits already for what it reads and for the readers of its slot."""
-        self.release(slot, is_last)
+    def refuse_kept(self, slot: int) -> None:
+        """Raises where somebody holds what is overwritten by the slot's next batch."""
+        if self.fixed[slot].is_kept():
+            self.refuse(slot)
+
+    def refuse(self, slot: int) -> None:
+        raise RuntimeError(f"stage '{self.name}', batch {self.batches[slot]}: a tensor that it returned is still held, and its batch "
+                           "is over; expected a clone() of what is to be kept by stages among graphs")
+
+    def run_graphed(self, batch: int, slot: int, inputs: Any, is_last: bool) -> tuple[Any, bool, bool]:
+        """What the stage returned, as a graph, if there is one or can be; whether that lies in memory that the slot's next batch
+        overwrites; and whether a graph was made."""
         self.batches[slot] = batch
-        try:
-            with self.device.on(stream):
-                if graphed:
-                    outputs, fixed = self.graphs.run(slot, stream, inputs)
-                    if is_last and fixed:  # the next replay overwrites them
-                        outputs = self.graphs.copied(outputs)
-                else:
-                    outputs, fixed = call(self.given.function, inputs), False
-        except StageError:
-            raise
-        except Exception as error:
-            raise stage_error(self.name, batch, error) from error
-        if not fixed and not is_last:
-            self.made[slot] = [weakref.ref(tensor) for tensor in tensors_of(outputs)]
-            self.forget(slot, tensors_of(inputs))
-        self.outputs[slot] = outputs
-        self.device.record(self.done[slot], stream)
-        return outputs
+        graphs, fixed = self.graphs, self.fixed[slot]
+        if not graphs.graphs[slot]:  # its Python runs, and whoever keeps an object of a graph would not be counted
+            inputs = map_tensors(lambda tensor: tensor if tensor.requires_grad else tensor.detach(), inputs)
+        if is_last and self.given.graph is False:
+            graphs.eager += 1
+            return call(self.function, inputs), False, False
+        outputs, is_fixed = graphs.run(slot, self.stream, inputs)
+        if not is_fixed or self.seen[slot] is outputs:
+            return outputs, is_fixed, False
+        self.seen[slot] = outputs if self.given.graph is not False else None
+        fresh = [tensor for tensor in tensors_of(outputs) if not any(s._cdata in fixed.watched for s in storages_of((tensor,)))]
+        fixed.watch(fresh)
+        return outputs, True, len(fresh) > 0 and self.given.graph is not False
 
-    def release(self, slot: int, is_last: bool) -> None:
-        """Frees what was made for the batch before. The stream whose memory it is waits for its readers by now."""
-        self.outputs[slot] = None
-        made, self.made[slot] = self.made[slot], []
-        if any(reference() is not None for reference in made):
-            raise RuntimeError(f"stage '{self.name}', batch {self.batches[slot]}: a tensor that it returned is still held, and "
-                               "its batch is over; expected stages to keep a clone() of what is to be kept")
+    def clear(self, clean: bool) -> None:
+        """After all work is done. An exception, whose traceback may hold a batch, is no reason for another."""
+        self.made = [()] * len(self.made)
+        if not clean:
+            self.seen = [None] * len(self.seen)
+            for baseline in self.fixed:
+                baseline.clear()
 
-    def forget(self, slot: int, tensors: list[Any]) -> None:
-        """Tensors that are no longer this stage's to look after."""
-        if self.made[slot]:
-            self.made[slot] = [made for made in self.made[slot] if not any(made() is tensor for tensor in tensors)]
 
-    def clear(self) -> None:
-        """After all work is done."""
-        self.outputs = [None] * len(self.outputs)
-        self.made = [[] for _ in self.made]
+def streams_of(stages: list[RunningStage], device: Device) -> list[int]:
+    """Gives each stage its stream, and tells their numbers, from 1. Stages that share something have one stream."""
+    numbers: list[int] = []
+    for place, running in enumerate(stages):
+        running.place = place
+        names = {id(shared) for shared in running.given.shares}
+        friends = [other for other in range(place) if names & {id(shared) for shared in stages[other].given.shares}]
+        if running.given.stream is not None and not friends:
+            running.stream = device.taken_stream(running.given.stream)
+        elif friends:
+            if running.given.stream is not None:
+                raise ValueError(f"sluice.pipeline: stage '{running.name}' shares what '{stages[friends[0]].name}' uses, and has a stream "
+                                 "of its own; expected it at the first of them")
+            for other in friends[1:]:  # two groups become one
+                old, new = numbers[other], numbers[friends[0]]
+                for member in range(place):
+                    if numbers[member] == old:
+                        numbers[member], stages[member].stream = new, stages[friends[0]].stream
+            running.stream = stages[friends[0]].stream
+            numbers.append(numbers[friends[0]])
+            continue
+        else:
+            running.stream = device.stream(running.given.priority)
+        numbers.append(place + 1)
+    return numbers

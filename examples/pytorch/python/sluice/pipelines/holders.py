@@ -1,0 +1,79 @@
+"""Who holds a tensor's memory. A tensor, its views, what `detach()`, `.data`, `view(dtype)`, `numpy()` or a Parameter made of it, and
+what a backward pass has saved of it all share one storage, which PyTorch counts."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable
+
+import torch
+
+count = torch._C._storage_Use_Count
+
+
+def storages_of(tensors: Iterable[torch.Tensor]) -> list[Any]:
+    """Their storages, and nothing else of them."""
+    found = []
+    for tensor in tensors:
+        try:
+            found.append(tensor.untyped_storage() if not hasattr(tensor, "__tensor_flatten__") else None)
+        except (NotImplementedError, RuntimeError):  # sparse tensors have none
+            found.append(None)
+        if found[-1] is None:
+            found[-1:] = storages_of(parts_of(tensor))
+    return found
+
+
+def parts_of(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """The plain tensors that a nested or sparse one consists of."""
+    if hasattr(tensor, "__tensor_flatten__"):
+        return [getattr(tensor, name) for name in tensor.__tensor_flatten__()[0]]
+    if tensor.layout == torch.sparse_coo:
+        return [tensor._indices(), tensor._values()]
+    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+    if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
+        return [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
+    return []
+
+
+def kept(storages: list[Any]) -> list[Any]:
+    """Those that somebody else holds. The caller has no tensor of them any more, just these objects."""
+    return [storage for storage in storages if count(storage._cdata) > 1]
+
+
+def as_tensor(storage: Any) -> torch.Tensor:
+    """A tensor of bytes over all of it."""
+    with torch.inference_mode(False):
+        return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+
+
+class Baseline:
+    """Memory that is written again and again, such as a graph's: how many hold it when nobody else does."""
+
+    def __init__(self) -> None:
+        self.watched: dict[int, tuple[Any, int]] = {}  # by storage: that, and how many may hold it
+
+    def watch(self, tensors: Iterable[torch.Tensor]) -> None:
+        """From now on, those who hold it now may."""
+        for storage in storages_of(tensors):
+            self.watched[storage._cdata] = storage, count(storage._cdata)
+
+    def again(self) -> None:
+        """The same for what is watched already."""
+        for cdata, (storage, _) in self.watched.items():
+            self.watched[cdata] = storage, count(cdata)
+
+    def is_kept(self) -> bool:
+        for cdata, (storage, own) in self.watched.items():
+            found = count(cdata)
+            if found > own:
+                return True
+            if found < own:  # a graph was dropped
+                self.watched[cdata] = storage, found
+        return False
+
+    def forget(self, tensor: torch.Tensor) -> None:
+        self.watched.pop(tensor.untyped_storage()._cdata, None)
+
+    def clear(self) -> None:
+        self.watched.clear()

@@ -1,0 +1,116 @@
+"""What waits for what, as tables: made once for a pipeline, and then only carried out, by `Steps` on any device or by CUDA calls.
+
+A batch in flight has a slot. The order of the device's work follows from one chain: the caller's stream, when it asks for a
+batch, then the copy, then the stages one after the other, then the caller's stream again, which reads the result. So whatever
+runs for a batch comes after everything, on any stream, that was done for the last batch of its slot and with its result.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+RECORD, WAIT, CURRENT, RESTORE = range(4)  # operations: (RECORD, event, stream), (WAIT, event, stream), (CURRENT, 0, stream)
+CALLER, COPIES = -1, 0  # streams; that of stage n has number n + 1, or that of an earlier stage, whose stream it shares
+
+
+class Plan:
+    """`moments[n]` are the operations of moment `n`: `begin(slot)` before a batch is copied, `begin_all(slot)` the same where
+    memory of every stage is written again, `begin_without_copy(slot)`, `stage(slot, place)` before a stage is called,
+    `end(slot)` after the last one, `end_and_read(slot)` the same where the next slot's result is read, `read(slot)`."""
+
+    def __init__(self, stages: Sequence[int], slots: int) -> None:
+        self.stages, self.slots = list(stages), slots  # the number of each stage's stream
+        count = len(self.stages)
+        self.size = count + 6
+        self.events = slots * (count + 2)
+        self.moments: list[list[tuple[int, int, int]]] = []
+        for slot in range(slots):
+            copied, over, done = self.copied(slot), self.over(slot), [self.done(slot, place) for place in range(count)]
+            first, last = self.stages[0], self.stages[-1]
+            asked = (RECORD, over, CALLER)
+            self.moments.append([asked, (WAIT, over, COPIES), (CURRENT, 0, COPIES)])
+            self.moments.append([asked, *((WAIT, over, stream) for stream in sorted({COPIES, *self.stages})), (CURRENT, 0, COPIES)])
+            self.moments.append([asked, (WAIT, over, first), (CURRENT, 0, first)])
+            ended = [(RECORD, done[-1], last), (RESTORE, 0, 0)]
+            self.moments.append(ended)
+            self.moments.append([*ended, (WAIT, self.done((slot + 1) % slots, count - 1), CALLER)])
+            self.moments.append([(WAIT, done[-1], CALLER)])
+            before, ready = COPIES, copied
+            for place, stream in enumerate(self.stages):
+                waits = [] if stream == before else [(RECORD, ready, before), (WAIT, ready, stream), (CURRENT, 0, stream)]
+                self.moments.append(waits)
+                before, ready = stream, done[place]
+
+    def begin(self, slot: int) -> int:
+        return slot * self.size
+
+    def begin_all(self, slot: int) -> int:
+        return slot * self.size + 1
+
+    def begin_without_copy(self, slot: int) -> int:
+        return slot * self.size + 2
+
+    def end(self, slot: int) -> int:
+        return slot * self.size + 3
+
+    def end_and_read(self, slot: int) -> int:
+        return slot * self.size + 4
+
+    def read(self, slot: int) -> int:
+        return slot * self.size + 5
+
+    def stage(self, slot: int, place: int) -> int:
+        return slot * self.size + 6 + place
+
+    def over(self, slot: int) -> int:
+        return slot * (len(self.stages) + 2)
+
+    def copied(self, slot: int) -> int:
+        return self.over(slot) + 1
+
+    def done(self, slot: int, place: int) -> int:
+        return self.over(slot) + 2 + place
+
+
+class Steps:
+    """Carries a plan out by a device's `record`, `wait` and `switch`. `streams[0]` is that of the copies."""
+
+    def __init__(self, device: Any, plan: Plan, streams: Sequence[Any]) -> None:
+        self.device, self.plan, self.streams = device, plan, list(streams)
+        self.events = [device.event() for _ in range(plan.events)]
+        self.caller: Any = None
+        self.inside = False  # the current stream is one of the pipeline's
+
+    def begin(self, moment: int, slot: int) -> None:
+        """A batch begins, once what its slot held has been copied: bounds how far the host is ahead, and what it holds."""
+        self.device.wait_on_host(self.events[self.plan.copied(slot)])
+        self.caller = self.device.current_stream()
+        self.run(moment)
+
+    def run(self, moment: int) -> None:
+        for operation, event, number in self.plan.moments[moment]:
+            stream = self.caller if number == CALLER else self.streams[number]
+            if operation == RECORD:
+                self.device.record(self.events[event], stream)
+            elif operation == WAIT:
+                self.device.wait(stream, self.events[event])
+            elif operation == CURRENT:
+                self.device.switch(stream)
+                self.inside = True
+            else:
+                self.restore()
+
+    def read(self, moment: int) -> None:
+        """The caller, on the stream that is current now, reads a result."""
+        self.caller = self.device.current_stream()
+        self.run(moment)
+
+    def restore(self) -> None:
+        """The caller's stream is current again."""
+        if self.inside:
+            self.inside = False
+            self.device.switch(self.caller)
+
+    def wait_for_copy(self, slot: int) -> None:
+        """On the host, for what `stage(slot, 0)` recorded."""
+        self.device.wait_on_host(self.events[self.plan.copied(slot)])

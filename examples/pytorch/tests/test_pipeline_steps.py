@@ -1,0 +1,106 @@
+"""A pipeline's waits by PyTorch's own calls, one by one beside the plan that the watched device checks. PyTorch's part is pretended, so
+that this runs without a GPU."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from watched_device import WatchedDevice
+
+from sluice.pipelines.devices import CudaSteps
+from sluice.pipelines.plan import Plan, Steps
+
+LOG: list = []
+
+
+class PretendedEvent:
+    made = 0
+
+    def __init__(self) -> None:
+        self.name = PretendedEvent.made
+        PretendedEvent.made += 1
+
+    def record(self, stream) -> None:
+        LOG.append(("record", self.name, stream.stream_id))
+
+    def wait(self, stream) -> None:
+        LOG.append(("wait", self.name, stream.stream_id))
+
+    def query(self) -> bool:
+        return False
+
+    def synchronize(self) -> None:
+        LOG.append(("host", self.name))
+
+
+class Logged(WatchedDevice):
+    """The same log from a plan that is carried out in the ordinary way."""
+
+    def __init__(self, caller) -> None:
+        super().__init__()
+        self.current = [caller]
+
+    def event(self):
+        return PretendedEvent()
+
+    def record(self, event, stream) -> None:
+        event.record(stream)
+
+    def wait(self, stream, event) -> None:
+        event.wait(stream)
+
+    def wait_on_host(self, event) -> None:
+        event.synchronize()
+
+    def switch(self, stream) -> None:
+        super().switch(stream)
+        LOG.append(("current", stream.stream_id, stream.device_index))
+
+
+def stream(number: int, device: int = 1) -> SimpleNamespace:
+    return SimpleNamespace(stream_id=number, device_index=device, device_type=1)
+
+
+@pytest.fixture
+def pretended(monkeypatch):
+    state = SimpleNamespace(current=(90, 1, 1), device=0)
+
+    def set_stream(number, index, kind) -> None:
+        state.current, state.device = (number, index, kind), index
+        LOG.append(("current", number, index))
+
+    monkeypatch.setattr(torch._C, "_CudaEventBase", PretendedEvent, raising=False)
+    monkeypatch.setattr(torch._C, "_cuda_setStream", set_stream, raising=False)
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentStream", lambda index: state.current, raising=False)
+    monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: state.device, raising=False)
+    monkeypatch.setattr(torch._C, "_cuda_setDevice", lambda index: setattr(state, "device", index), raising=False)
+    monkeypatch.setattr(torch.cuda, "Stream", lambda stream_id, device_index, device_type: stream(stream_id, device_index))
+    return state
+
+
+def log_of(make, plan) -> list:
+    PretendedEvent.made = 0
+    LOG.clear()
+    steps = make()
+    for slot in range(plan.slots):
+        for begin in (plan.begin, plan.begin_all):
+            steps.begin(begin(slot), slot)
+            for place in range(len(plan.stages)):
+                steps.run(plan.stage(slot, place))
+            steps.run(plan.end_and_read(slot) if slot else plan.end(slot))
+        steps.restore()
+        steps.read(plan.read(slot))
+        steps.wait_for_copy(slot)
+    steps.begin(plan.begin(0), 0)  # and a stage fails
+    steps.restore()
+    return list(LOG)
+
+
+@pytest.mark.parametrize("stages", [[1], [1, 2], [1, 2, 1], [1, 1], [1, 2, 3, 2]])
+def test_the_same_calls_as_the_plan_says(pretended, stages):
+    plan = Plan(stages, 3)
+    streams = [stream(number) for number in range(len(stages) + 1)]
+    device = SimpleNamespace(device=torch.device("cuda", 1), event=PretendedEvent,
+                             wait_on_host=lambda event: event.synchronize())
+    assert log_of(lambda: CudaSteps(device, plan, streams), plan) == log_of(lambda: Steps(Logged(stream(90)), plan, streams), plan)
+    assert pretended.current == (90, 1, 1) and pretended.device == 0  # the caller's, whose device is another
