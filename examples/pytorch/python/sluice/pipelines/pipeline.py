@@ -34,25 +34,26 @@ def pipeline(*stages: Union[Callable, Stage], schedule: str = "overlapped", slot
 
     A stage is a callable, or a `sluice.stage` with options. The first is called with the batch on the device, the others with
     what the one before returned: a tuple or list becomes the arguments, anything else the only one. It enqueues its work on
-    the current stream, and need not know which that is. It may keep nothing of what it was given or returned, but a `clone()`.
+    the current stream, and need not know which that is. Among graphs it may keep nothing of what it was given or returned, but
+    a `clone()`.
 
-    - "serial": everything on the caller's stream, as a plain loop.
+    - "serial": a plain loop on the caller's stream. A batch's result comes before the next batch is asked for.
     - "overlapped": each stage on a stream of its own; a stage works on one batch while the next works on the one before.
     - "graphed": the same, each stage captured as a CUDA graph for each slot after a few batches. What the stage read on the host,
       such as a learning rate, is checked before each replay: changed, it runs eagerly until it is captured anew. What
       cannot be checked or captured runs eagerly, a batch of another shape too; `report()` says why.
     - "automatic": runs some batches by each, and goes on with the fastest.
 
-    Batches are copied into `slots` fixed sets of tensors (one more than there are stages, unless given), on a stream of their
-    own. A batch and all that is made of it live for as many batches; before anything is freed or overwritten, its
-    stream waits for all who read it, the consumer of the results too. So results come `slots - 1` batches late, and reading
-    one waits for a batch that is nearly done. The consumer may keep results. Of the first batch each stage runs alone, since
-    algorithms that are chosen by measuring, as by cuDNN's benchmark, are chosen then.
+    But for "serial", batches are copied on a stream of their own, `slots` are under way (one more than there are stages, unless
+    given), and results come `slots - 1` batches late: what the loop's body changes acts on batches that have not begun. Before
+    memory of a batch is used again, its stream waits for all who read it, the consumer of the results too. Results may be kept.
+    Of the first batch each stage runs alone, since algorithms that are chosen by measuring, as by cuDNN's benchmark, are chosen
+    then. Stages that use a model which one of them changes say so: see `stage`.
 
     `reuse=True` is for loaders that refill their own memory. `verify=True` first runs some batches serially, puts back what
     `state` names (modules, optimizers: all with `state_dict`, and PyTorch's random numbers by themselves), runs them as the
     schedule says, and raises `VerifyError` where results differ in a bit. A stage that raises ends the iteration with a
-    `StageError`, which names the stage and the batch; the pipeline can be used again.
+    `StageError`, which names the stage and the batch, after all results before it; the pipeline can be used again.
     """
     return Pipeline(stages, schedule, slots, device, reuse, verify, state, timed_batches)
 
