@@ -5,6 +5,7 @@ import time
 
 import pytest
 import torch
+from graphing_device import GraphingDevice
 from watched_device import WatchedDevice
 
 import sluice
@@ -189,6 +190,7 @@ def test_stages_among_graphs_keep_nothing(device, alias):
 
     if alias == "numpy" and device == "cuda":
         pytest.skip("a copy")
+    device = GraphingDevice() if device == "cpu" else device
     data = [torch.full((2,), float(i)) for i in range(12)]
     with pytest.raises(RuntimeError, match="stage 'double', batch 0: a tensor that it returned is still held"):
         list(stages(device, ("double", lambda x: x * 2), ("keep", keep))(data))
@@ -365,7 +367,7 @@ class TestVerify:
 
 def test_report(device):
     training = Training(device)
-    run = training.pipeline(device, "graphed")
+    run = training.pipeline(GraphingDevice() if device == "cpu" else device, "graphed")
     list(run(batches(40)))
     report = run.report()
     assert set(report.stage_milliseconds) == {"encode", "train"} and report.batch_milliseconds > 0

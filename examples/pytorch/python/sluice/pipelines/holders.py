@@ -3,6 +3,7 @@ what a backward pass has saved of it all share one storage, which PyTorch counts
 
 from __future__ import annotations
 
+import gc
 from typing import Any, Iterable
 
 import torch
@@ -36,9 +37,17 @@ def parts_of(tensor: torch.Tensor) -> list[torch.Tensor]:
     return []
 
 
-def kept(storages: list[Any]) -> list[Any]:
+def kept(storages: Iterable[Any]) -> list[Any]:
     """Those that somebody else holds. The caller has no tensor of them any more, just these objects."""
     return [storage for storage in storages if count(storage._cdata) > 1]
+
+
+def kept_for_sure(storages: Iterable[Any]) -> bool:
+    """The same, after objects that hold each other, and that nobody holds, are gone."""
+    if not kept(storages):
+        return False
+    gc.collect()
+    return bool(kept(storages))
 
 
 def as_tensor(storage: Any) -> torch.Tensor:
@@ -60,16 +69,26 @@ class Baseline:
 
     def again(self) -> None:
         """The same for what is watched already."""
-        for cdata, (storage, _) in self.watched.items():
-            self.watched[cdata] = storage, count(cdata)
+        self.watched = {cdata: (storage, count(cdata)) for cdata, (storage, _) in self.watched.items() if count(cdata) > 1}
 
     def is_kept(self) -> bool:
+        """After objects that hold each other, such as those of a graph that was dropped, are gone."""
+        if not self.is_held():
+            return False
+        gc.collect()
+        return self.is_held()
+
+    def is_held(self) -> bool:
+        gone = False
         for cdata, (storage, own) in self.watched.items():
             found = count(cdata)
             if found > own:
                 return True
             if found < own:  # a graph was dropped
                 self.watched[cdata] = storage, found
+                gone = gone or found == 1
+        if gone:
+            self.watched = {cdata: entry for cdata, entry in self.watched.items() if count(cdata) > 1}
         return False
 
     def forget(self, tensor: torch.Tensor) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Optional
 import torch
 
 from sluice.pipelines.devices import Device
-from sluice.pipelines.holders import Baseline, kept, storages_of
+from sluice.pipelines.holders import Baseline, kept_for_sure, storages_of
 from sluice.pipelines.trees import is_plain, map_tensors, tensors_of, version_of
 
 
@@ -99,7 +99,7 @@ class Intake:
         """Raises where somebody holds memory of the slot, or of its last batch."""
         place = self.slots[slot]
         over, place.fresh = place.fresh, []
-        if place.fixed.is_kept() or kept(over):
+        if place.fixed.is_kept() or kept_for_sure(over):
             raise RuntimeError(f"a tensor of batch {place.batch} is still held, and its memory becomes another batch's; expected a "
                                "clone() of what is to be kept by stages among graphs")
 

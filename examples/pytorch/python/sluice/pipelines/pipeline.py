@@ -11,7 +11,7 @@ import torch
 
 from sluice.pipelines.choice import AutomaticChoice
 from sluice.pipelines.devices import Device, device_of
-from sluice.pipelines.holders import as_tensor, count, kept, storages_of
+from sluice.pipelines.holders import as_tensor, count, kept, kept_for_sure, storages_of
 from sluice.pipelines.intake import Intake, checked_slots
 from sluice.pipelines.plan import Plan
 from sluice.pipelines.report import Report, Times
@@ -209,7 +209,7 @@ class Pipeline:
 
     def overlapping(self, source: Iterator[Any]) -> Iterator[Any]:
         """Results come `slots - 1` batches late; all of those before an error come before it."""
-        slots, graphed = self.slots, self.current_schedule() == "graphed"
+        slots, graphed = self.slots, self.current_schedule() == "graphed" and self.device.has_graphs
         first = handed = self.begun
         failure: Optional[Exception] = None
         waiting: collections.deque = collections.deque()
@@ -297,12 +297,11 @@ class Pipeline:
         self.steps.begin(self.plan.begin_all(slot), slot)
         for running in self.stages:
             made, running.made[slot] = running.made[slot], ()
-            held = kept(made)
             if running is last:
-                self.late += held
-            elif held:
+                self.late += kept(made)
+            elif kept_for_sure(made):
                 running.refuse(slot)
-            del made, held
+            del made
         if place.captured:  # the graph of a stage holds memory of stages before it
             place.captured = False
             for watched in (place.fixed, *(running.fixed[slot] for running in self.stages)):
@@ -372,10 +371,7 @@ class Pipeline:
             for slot in range(self.slots):
                 self.steps.wait_for_copy(slot)
             self.join()
-            for slot in range(self.slots):
-                for made in (self.intake.slots[slot].fresh, *(running.made[slot] for running in self.stages)):
-                    self.give_away(made)
-            self.give_away(self.late)
+            self.give_all_away()
         finally:
             self.late = []
             for running in self.stages:
@@ -405,3 +401,16 @@ class Pipeline:
     def settle(self) -> None:
         """Waits until nothing is under way: streams change, and so does whose memory is whose."""
         self.device.synchronize()
+        self.give_all_away()
+
+    def give_all_away(self) -> None:
+        """What is held for batches, all of which are over."""
+        for slot in self.intake.slots:
+            self.give_away(slot.fresh)
+            slot.fresh = ()
+        for running in self.stages:
+            for slot, made in enumerate(running.made):
+                self.give_away(made)
+                running.made[slot] = ()
+        self.give_away(self.late)
+        self.late = []
