@@ -2,6 +2,8 @@
 /// The experiment from beginning to end, on several GPUs.
 #pragma once
 
+#include <memory>
+
 #include <common/local_ranks.hpp>
 #include <frozen_encoder/data_parallel.hpp>
 #include <frozen_encoder/run.hpp>

@@ -1,5 +1,6 @@
 // What graphs wait for: nothing that work on its way uses goes, or changes, before the work is over.
 #include <atomic>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>

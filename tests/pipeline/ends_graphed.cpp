@@ -1,5 +1,6 @@
 // Contract 4 where batches are held for a graph of many steps: nothing is lost, whatever ends when.
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>

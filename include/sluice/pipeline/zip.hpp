@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstddef>
-#include <iterator>
 #include <type_traits>
 #include <utility>
 
+#include <sluice/backend/detail/iterators.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/pipeline/detail/joined_places.hpp>
 #include <sluice/pipeline/source.hpp>

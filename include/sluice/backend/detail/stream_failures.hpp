@@ -3,12 +3,11 @@
 #pragma once
 
 #include <sluice/backend/detail/owned.hpp>
-#include <sluice/backend/detail/shared_of.hpp>
+#include <sluice/backend/detail/shared.hpp>
 
 #include <atomic>
 #include <cstddef>
 #include <exception>
-#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -39,14 +38,14 @@ public:
         std::atomic<bool> failed_{false};
         std::atomic<bool> gone_{false};
     };
-    using RecordRef = std::shared_ptr<Record>;
+    using RecordRef = Shared<Record>;
 
     /// The record of the stream that has the handle now. The first call for a stream allocates.
     RecordRef record_of(StreamId stream) {
         const std::lock_guard lock(mutex_);
         if (const Entry* const entry = find(stream); entry != nullptr)
             return entry->record;
-        entries_.push_back({stream, shared_of<Record>()});
+        entries_.push_back({stream, make_shared_value<Record>()});
         return entries_.back().record;
     }
 

@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <memory>
 #include <new>
 #include <thread>
 
@@ -14,6 +13,7 @@
 #include <sluice/backend/detail/host/memory_map.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/host/semaphore.hpp>
+#include <sluice/backend/detail/shared.hpp>
 #include <sluice/backend/error.hpp>
 
 namespace sluice::host {
@@ -45,13 +45,23 @@ inline void* allocate_for_user(std::size_t bytes) {
     return memory;
 }
 
+struct GraphMemory {
+    explicit GraphMemory(std::size_t bytes)
+        : memory(allocate(bytes, "device", Graphs::counts().device_allocations)) {
+        MemoryMap::instance().add(memory, bytes, MemoryMap::Owner::graph);
+    }
+    GraphMemory(const GraphMemory&) = delete;
+    GraphMemory& operator=(const GraphMemory&) = delete;
+    ~GraphMemory() {
+        MemoryMap::instance().remove(memory);
+        ::operator delete(memory, alignment);
+    }
+    void* const memory;
+};
+
 inline void* allocate_for_graph(std::size_t bytes, Capture& capture) {
-    void* const memory = allocate(bytes, "device", Graphs::counts().device_allocations);
-    MemoryMap::instance().add(memory, bytes, MemoryMap::Owner::graph);
-    std::shared_ptr<void> owner(memory, [](void* kept) {
-        MemoryMap::instance().remove(kept);
-        ::operator delete(kept, alignment);
-    });
+    detail::Shared<GraphMemory> owner = detail::make_shared_value<GraphMemory>(bytes);
+    void* const memory = owner->memory;
     try {
         capture.keep(std::move(owner));
     } catch (...) { // The capture is of no use any longer.

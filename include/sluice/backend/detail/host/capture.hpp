@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstddef>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -14,7 +13,7 @@
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/owned.hpp>
-#include <sluice/backend/detail/shared_of.hpp>
+#include <sluice/backend/detail/shared.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/types.hpp>
 
@@ -25,7 +24,7 @@ namespace sluice::host {
 ///
 /// What cannot be captured invalidates it: the call throws `Error`, so does every later one, and `end` says why.
 /// Any thread may use it.
-class Capture : public std::enable_shared_from_this<Capture> {
+class Capture {
     struct Private {};
 
 public:
@@ -41,7 +40,8 @@ public:
     static void begin(Queue& queue, CaptureMode mode, Graph* body = nullptr) {
         if (queue.capture() != nullptr)
             throw Error("begin_capture: the stream is being captured already");
-        const auto capture = detail::shared_of<Capture>(Private{}, queue, mode, body);
+        const auto capture = detail::make_shared_value<Capture>(Private{}, queue, mode, body);
+        capture->self_ = capture;
         List& list = List::all();
         const std::lock_guard lock(list.mutex);
         list.captures.push_back(capture.get());
@@ -90,7 +90,7 @@ public:
     Graph* target() const noexcept { return graph_; }
 
     /// Memory that the graph shall keep. Throws `Error`.
-    void keep(std::shared_ptr<void> memory) {
+    void keep(detail::Shared<void> memory) {
         const std::lock_guard lock(mutex_);
         check();
         graph_->keep(std::move(memory));
@@ -172,6 +172,7 @@ private:
     detail::Owned<Graph> own_;
     Graph* graph_;
     detail::List<Branch> branches_;
+    detail::Watched<Capture> self_;
     unsigned long long number_ = 0;
     std::string invalid_; // why; empty while it is not
     bool over_ = false;
@@ -184,7 +185,7 @@ inline detail::Owned<Graph> Capture::end(Queue& queue) {
         refuse("end_capture: the stream joined the capture; the stream that it began on must end it");
     if (mode_ != CaptureMode::relaxed && thread_ != std::this_thread::get_id())
         refuse("end_capture: the thread that began the capture must end it");
-    const auto self = shared_from_this(); // the queues hold it no longer
+    const auto self = self_.lock(); // the queues hold it no longer
     close();
     // Nobody else changes a capture that is over. The graph goes with whatever is thrown, even where events still hold the
     // capture.
@@ -211,7 +212,7 @@ inline void Capture::join(Queue& queue, const detail::List<std::size_t>& nodes) 
     if (branch == nullptr) {
         branches_.push_back(Branch{&queue, {}});
         branch = &branches_.back();
-        queue.set_capture(shared_from_this());
+        queue.set_capture(self_.lock());
     }
     for (const std::size_t node : nodes) {
         bool known = false;
@@ -224,7 +225,7 @@ inline void Capture::join(Queue& queue, const detail::List<std::size_t>& nodes) 
 
 inline void Capture::leave(Queue& queue) noexcept {
     if (&queue == origin_) {
-        const auto self = shared_from_this();
+        const auto self = self_.lock();
         close();
         own_.reset();
         return;

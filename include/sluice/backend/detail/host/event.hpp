@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -17,7 +16,7 @@
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/owned.hpp>
-#include <sluice/backend/detail/shared_of.hpp>
+#include <sluice/backend/detail/shared.hpp>
 #include <sluice/backend/error.hpp>
 
 namespace sluice::host {
@@ -30,7 +29,7 @@ namespace sluice::host {
 class Event {
 public:
     Event(const EventOptions& options, int device)
-        : state_(detail::shared_of<State>()), timing_(options.timing), device_(device) {}
+        : state_(detail::make_shared_value<State>()), timing_(options.timing), device_(device) {}
 
     /// Marks this point of `queue`. Throws `Error` if the queue's capture is invalid.
     void record(Queue& queue) {
@@ -99,7 +98,7 @@ public:
 private:
     // The nodes behind which a record stands in a capture.
     struct CapturePoint {
-        std::shared_ptr<Capture> capture; // null for none
+        detail::Shared<Capture> capture; // null for none
         detail::List<std::size_t> nodes;
     };
 
@@ -134,7 +133,7 @@ private:
             const std::lock_guard lock(mutex_);
             return failure_;
         }
-        void mark(std::shared_ptr<Capture> capture, detail::List<std::size_t> nodes) {
+        void mark(detail::Shared<Capture> capture, detail::List<std::size_t> nodes) {
             CapturePoint point{std::move(capture), std::move(nodes)};
             const std::lock_guard lock(mutex_);
             std::swap(point_, point);
@@ -253,7 +252,7 @@ private:
 
     // Whether the wait became part of a capture.
     bool wait_in_capture(Queue& queue) const {
-        const std::shared_ptr<Capture> mine = queue.capture();
+        const detail::Shared<Capture> mine = queue.capture();
         const CapturePoint point = state_->point();
         if (point.capture == nullptr) {
             if (mine != nullptr && recorded()) {
@@ -262,7 +261,7 @@ private:
             }
             return mine != nullptr;
         }
-        if (mine != nullptr && mine != point.capture) {
+        if (mine != nullptr && mine.get() != point.capture.get()) {
             const char* const reason = "wait: the event belongs to another capture than the stream";
             point.capture->invalidate(reason);
             mine->refuse(reason);
@@ -278,7 +277,7 @@ private:
             capture->refuse(reason);
     }
 
-    std::shared_ptr<State> state_;
+    detail::Shared<State> state_;
     bool timing_;
     int device_;
 };

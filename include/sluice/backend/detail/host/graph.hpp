@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,7 +17,7 @@
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/owned.hpp>
-#include <sluice/backend/detail/shared_of.hpp>
+#include <sluice/backend/detail/shared.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/types.hpp>
 
@@ -71,7 +70,7 @@ public:
     std::size_t edge_count() const;
 
     /// A copy that shares the callables and the memory, and nothing else.
-    std::shared_ptr<Graph> clone() const;
+    detail::Shared<Graph> clone() const;
 
     /// Whether `other` has as many nodes, of the same kinds and in the same order, bodies and children included.
     bool same_shape(const Graph& other) const;
@@ -107,7 +106,7 @@ public:
     }
 
     /// Keeps `memory` as long as this graph, or a copy of it, lives.
-    void keep(std::shared_ptr<void> memory) { memory_.push_back(std::move(memory)); }
+    void keep(detail::Shared<void> memory) { memory_.push_back(std::move(memory)); }
 
     /// Writes a picture of it in Graphviz' DOT language. Throws `Error`.
     void write_dot(const char* path) const;
@@ -125,7 +124,7 @@ private:
     void write_nodes(std::FILE* file, const std::string& prefix) const;
 
     detail::List<detail::Owned<Node>> nodes_;
-    detail::List<std::shared_ptr<void>> memory_;
+    detail::List<detail::Shared<void>> memory_;
     detail::Owned<Branches> branches_; // null where there is one alone
 };
 
@@ -147,8 +146,8 @@ inline std::size_t Graph::edge_count() const {
     return count;
 }
 
-inline std::shared_ptr<Graph> Graph::clone() const {
-    auto copy = detail::shared_of<Graph>();
+inline detail::Shared<Graph> Graph::clone() const {
+    auto copy = detail::make_shared_value<Graph>();
     copy->nodes_.reserve(nodes_.size());
     for (const auto& node : nodes_) {
         Node* const added = copy->add(*node);

@@ -4,7 +4,6 @@
 
 #include <condition_variable>
 #include <cstddef>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -16,7 +15,7 @@
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/detail/host/workers.hpp>
 #include <sluice/backend/detail/owned.hpp>
-#include <sluice/backend/detail/shared_of.hpp>
+#include <sluice/backend/detail/shared.hpp>
 #include <sluice/backend/error.hpp>
 
 namespace sluice::host {
@@ -28,7 +27,7 @@ namespace sluice::host {
 class GraphExec {
 public:
     explicit GraphExec(const Graph& graph)
-        : origin_(&graph), graph_(prepared(graph)), turns_(detail::shared_of<Turns>()) {}
+        : origin_(&graph), graph_(prepared(graph)), turns_(detail::make_shared_value<Turns>()) {}
 
     /// Enqueues one run of all nodes: branches that do not depend on each other run at the same time, and the queue goes
     /// on when all are over. What a node throws fails `queue`, and keeps from running what depends on it.
@@ -50,11 +49,11 @@ public:
 
     /// Makes later launches do what `graph` says; false, and nothing changes, where its shape is another.
     bool update(const Graph& graph) {
-        std::shared_ptr<const Graph> next = prepared(graph);
+        detail::Shared<const Graph> next = prepared(graph);
         const std::lock_guard lock(mutex_);
         if (!graph_->same_shape(*next))
             return false;
-        graph_.swap(next);
+        std::swap(graph_, next);
         return true;
     }
 
@@ -62,7 +61,7 @@ public:
     /// executable was made from, and of the kind `kind`; throws `Error` otherwise.
     template <class Change>
     void change(const Node* node, NodeKind kind, Change&& change) {
-        std::shared_ptr<const Graph> former; // outlives the lock: its callables' destructors are not ours
+        detail::Shared<const Graph> former; // outlives the lock: its callables' destructors are not ours
         const std::lock_guard lock(mutex_);
         if (node == nullptr || node->graph != origin_ || node->index >= graph_->size())
             throw Error("set node: the node is not one of the graph that the executable was made from");
@@ -70,7 +69,7 @@ public:
             throw Error(std::string("set node: the node is of the kind ") +
                         name_of(graph_->node(node->index).kind) + ", and " + name_of(kind) + " was expected");
         }
-        std::shared_ptr<Graph> next = graph_->clone();
+        detail::Shared<Graph> next = graph_->clone();
         change(next->node(node->index));
         (void)next->prepare();
         former = std::move(graph_);
@@ -78,8 +77,8 @@ public:
     }
 
 private:
-    static std::shared_ptr<Graph> prepared(const Graph& graph) {
-        std::shared_ptr<Graph> copy = graph.clone();
+    static detail::Shared<Graph> prepared(const Graph& graph) {
+        detail::Shared<Graph> copy = graph.clone();
         // More are made when they are needed.
         const std::size_t threads = copy->prepare();
         constexpr std::size_t limit = Branches::limit;
@@ -116,8 +115,8 @@ private:
 
     const Graph* origin_; // only compared with: it may be gone
     std::mutex mutex_;
-    std::shared_ptr<const Graph> graph_;
-    std::shared_ptr<Turns> turns_;
+    detail::Shared<const Graph> graph_;
+    detail::Shared<Turns> turns_;
     std::size_t launched_ = 0;
 };
 

@@ -1,7 +1,6 @@
 // Bodies of graphs.hpp.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -13,7 +12,7 @@
 #include <sluice/backend/detail/host/memory_map.hpp>
 #include <sluice/backend/detail/host/node.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
-#include <sluice/backend/detail/shared_of.hpp>
+#include <sluice/backend/detail/shared.hpp>
 #include <sluice/backend/error.hpp>
 
 namespace sluice::host {
@@ -21,8 +20,8 @@ namespace sluice::host {
 // Whether a capture is under way anywhere. Relaxed: whoever captures a stream that this thread uses has told it so.
 inline bool any_capture() noexcept { return captures_under_way.load(std::memory_order_relaxed) != 0; }
 
-inline std::shared_ptr<Capture> capture_of(Queue* stream, const char* caller) {
-    std::shared_ptr<Capture> capture = stream->capture();
+inline detail::Shared<Capture> capture_of(Queue* stream, const char* caller) {
+    detail::Shared<Capture> capture = stream->capture();
     if (capture == nullptr)
         throw Error(std::string(caller) + ": the stream is not being captured");
     return capture;
@@ -59,7 +58,7 @@ inline Node fill_node(void* memory, std::uint32_t value, std::size_t element_byt
 }
 
 inline Node task_node(Task task) {
-    return {.kind = NodeKind::task, .task = detail::shared_of<Task>(std::move(task))};
+    return {.kind = NodeKind::task, .task = detail::make_shared_value<Task>(std::move(task))};
 }
 
 // Says which graphs its bodies are.
@@ -68,7 +67,7 @@ inline Node condition_node(Graphs::NativeCondition condition, ConditionKind kind
               .word = reinterpret_cast<const unsigned*>(static_cast<std::uintptr_t>(condition)),
               .condition = kind};
     for (int body = 0; body < count; ++body) {
-        node.bodies.push_back(detail::shared_of<Graph>());
+        node.bodies.push_back(detail::make_shared_value<Graph>());
         bodies[body] = node.bodies.back().get();
     }
     return node;
@@ -217,8 +216,9 @@ SLUICE_BODY void Graphs::set_host(NativeGraphExec executable, NativeNode node, v
 }
 
 SLUICE_BODY void Graphs::set_task(NativeGraphExec executable, NativeNode node, Task task) {
-    executable->change(node, NodeKind::task,
-                       [&](Node& changed) { changed.task = detail::shared_of<Task>(std::move(task)); });
+    executable->change(node, NodeKind::task, [&](Node& changed) {
+        changed.task = detail::make_shared_value<Task>(std::move(task));
+    });
 }
 
 SLUICE_BODY void Graphs::set_child(NativeGraphExec executable, NativeNode node, NativeGraph child) {
@@ -252,7 +252,7 @@ SLUICE_BODY void Graphs::begin_capture_into(Queue* stream, NativeGraph body, Cap
 }
 
 SLUICE_BODY void Graphs::end_capture_into(Queue* stream) {
-    const std::shared_ptr<Capture> capture = capture_of(stream, "end_capture_into");
+    const detail::Shared<Capture> capture = capture_of(stream, "end_capture_into");
     Graph* const body = capture->target();
     if (capture->end(*stream) != nullptr)
         throw Error("end_capture_into: the stream was not captured into a body; end_capture ends that");
@@ -261,7 +261,7 @@ SLUICE_BODY void Graphs::end_capture_into(Queue* stream) {
 
 SLUICE_BODY void Graphs::capture_condition(Queue* stream, NativeCondition condition, ConditionKind kind,
                                            int count, NativeGraph* bodies) {
-    const std::shared_ptr<Capture> capture = capture_of(stream, "capture_condition");
+    const detail::Shared<Capture> capture = capture_of(stream, "capture_condition");
     const int most = kind == ConditionKind::while_nonzero ? 1 : kind == ConditionKind::if_nonzero ? 2 : count;
     if (count < 1 || count > most || condition == 0)
         capture->refuse(

@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/detail/shared.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice::host {
@@ -49,7 +49,7 @@ struct Node {
     std::size_t index = 0;             // its place there
     detail::List<std::size_t> after{}; // the nodes before it, ascending and each once
 
-    std::shared_ptr<Task> task{};
+    detail::Shared<Task> task{};
     void* to = nullptr; // of copies and fills
     const void* from = nullptr;
     std::size_t bytes = 0;
@@ -59,7 +59,7 @@ struct Node {
     void* data = nullptr;
     const unsigned* word = nullptr; // a condition's value
     ConditionKind condition = ConditionKind::if_nonzero;
-    detail::List<std::shared_ptr<Graph>> bodies{}; // a condition's, or the child
+    detail::List<detail::Shared<Graph>> bodies{}; // a condition's, or the child
 };
 
 } // namespace sluice::host

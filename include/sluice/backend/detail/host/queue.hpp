@@ -7,7 +7,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <exception>
-#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -16,6 +15,7 @@
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/owned.hpp>
+#include <sluice/backend/detail/shared.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/types.hpp>
 
@@ -169,15 +169,15 @@ public:
 
     /// The capture that what is handed to this queue goes to, instead of being run; null if there is none. The
     /// queue itself does not act on it: whoever enqueues asks first.
-    std::shared_ptr<Capture> capture() const {
+    detail::Shared<Capture> capture() const {
         if (captures_under_way.load(std::memory_order_relaxed) == 0)
             return nullptr;
         const std::lock_guard lock(mutex_);
         return capture_;
     }
-    void set_capture(std::shared_ptr<Capture> capture) {
+    void set_capture(detail::Shared<Capture> capture) {
         const std::lock_guard lock(mutex_);
-        capture_.swap(capture);
+        std::swap(capture_, capture);
     }
 
     const StreamOptions& options() const noexcept { return options_; }
@@ -323,7 +323,7 @@ private:
     bool running_ = false; // only of queues that run on their callers
     bool stopping_ = false;
     bool deletes_itself_ = false;
-    std::shared_ptr<Capture> capture_;
+    detail::Shared<Capture> capture_;
     std::exception_ptr failure_;
     std::atomic<bool> failed_{false};
     std::thread worker_;

@@ -6,7 +6,6 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -14,7 +13,7 @@
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/detail/owned.hpp>
-#include <sluice/backend/detail/shared_of.hpp>
+#include <sluice/backend/detail/shared.hpp>
 #include <sluice/backend/error.hpp>
 
 namespace sluice::host {
@@ -93,7 +92,7 @@ private:
         std::exception_ptr failure_;
     };
 
-    std::shared_ptr<State> state_ = detail::shared_of<State>();
+    detail::Shared<State> state_ = detail::make_shared_value<State>();
 };
 
 } // namespace sluice::host

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstring>
 #include <exception>
-#include <memory>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -89,9 +88,25 @@ private:
     List<BasicStream<Host>> threads_;
 };
 
-struct DeleteAligned {
-    std::align_val_t alignment{alignof(std::max_align_t)};
-    void operator()(void* memory) const noexcept { ::operator delete(memory, alignment); }
+/// Memory of an alignment, or none.
+class AlignedMemory {
+public:
+    AlignedMemory() noexcept = default;
+    AlignedMemory(std::size_t bytes, std::size_t alignment)
+        : memory_(::operator new (bytes, std::align_val_t{alignment})), alignment_(alignment) {}
+    AlignedMemory(AlignedMemory&& other) noexcept
+        : memory_(std::exchange(other.memory_, nullptr)), alignment_(other.alignment_) {}
+    AlignedMemory& operator=(AlignedMemory&& other) noexcept {
+        std::swap(memory_, other.memory_);
+        std::swap(alignment_, other.alignment_);
+        return *this;
+    }
+    ~AlignedMemory() { ::operator delete (memory_, std::align_val_t{alignment_}); }
+    void* get() const noexcept { return memory_; }
+
+private:
+    void* memory_ = nullptr;
+    std::size_t alignment_ = alignof(std::max_align_t);
 };
 
 /// A batch for a thread that reads it later, if it does: as a copy, where its bytes are all there is to it. One of some
@@ -105,20 +120,17 @@ public:
             return;
         void* to = bytes_;
         if (ops.copied_bytes > sizeof(bytes_) || ops.alignment > alignof(std::max_align_t)) {
-            const auto alignment = static_cast<std::align_val_t>(ops.alignment);
-            more_ = More(::operator new(ops.copied_bytes, alignment), DeleteAligned{alignment});
+            more_ = AlignedMemory(ops.copied_bytes, ops.alignment);
             to = more_.get();
         }
         std::memcpy(to, batch.value, ops.copied_bytes);
-        place_ = more_ ? to : nullptr;
+        place_ = more_.get();
     }
     const void* get() const noexcept { return place_ != nullptr ? place_ : bytes_; }
 
 private:
-    using More = std::unique_ptr<void, DeleteAligned>;
-
     const void* place_; // Null: it is here.
-    More more_;
+    AlignedMemory more_;
     alignas(std::max_align_t) std::byte bytes_[96];
 };
 

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/pipeline/detail/boundary/batch_key.hpp>
@@ -100,12 +99,11 @@ private:
     };
     Pending& at(std::size_t number) noexcept { return ring_[number & mask_]; }
     static const void* copy_into(List<std::byte>& memory, const BatchOps& ops, const void* value) {
-        std::size_t space = ops.copied_bytes + ops.alignment;
+        const std::size_t space = ops.copied_bytes + ops.alignment;
         if (memory.size() < space) [[unlikely]]
             memory.resize(space);
-        space = memory.size();
-        void* to = memory.data();
-        std::align(ops.alignment, ops.copied_bytes, to, space);
+        const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+        void* const to = memory.data() + (ops.alignment - address % ops.alignment) % ops.alignment;
         std::memcpy(to, value, ops.copied_bytes);
         return to;
     }

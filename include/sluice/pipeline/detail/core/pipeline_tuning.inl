@@ -1,7 +1,7 @@
 // Bodies of pipeline_core.hpp: graphs, and Schedule::automatic.
 #pragma once
 
-#include <numeric>
+#include <utility>
 
 namespace sluice::detail {
 
@@ -23,7 +23,10 @@ bool PipelineCore<B>::may_graph_whole_steps(bool each_stage) const {
         // Graphs of steps are told apart by what all stages are handed.
         const std::size_t ways = core_.slots.later_rows() * most_lanes(core_);
         const std::size_t steps = larger(1, static_cast<std::size_t>(options_.steps_per_graph));
-        all = all && ways / std::gcd(ways, steps) <= 64;
+        std::size_t common = ways; // their greatest common divisor
+        for (std::size_t rest = steps; rest != 0;)
+            common = std::exchange(rest, common % rest);
+        all = all && ways / common <= 64;
     }
     return all;
 }
@@ -51,7 +54,8 @@ void PipelineCore<B>::use_graphs(bool each_stage, const GraphOptions& options) {
 // What is worth trying. Of one stage nothing overlaps with another.
 template <Backend B>
 std::vector<ScheduleTrial> PipelineCore<B>::trials() const {
-    std::vector<ScheduleTrial> trials{{.schedule = Schedule::overlapped}};
+    std::vector<ScheduleTrial> trials;
+    trials.push_back({.schedule = Schedule::overlapped});
     if (options_.launch_blocking)
         return trials;
     if constexpr (can_compare_graphs<B>) {

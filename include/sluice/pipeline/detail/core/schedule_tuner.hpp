@@ -28,12 +28,12 @@ namespace sluice::detail {
 /// runs what comes then under `current`.
 class ScheduleTuner {
 public:
-    explicit ScheduleTuner(const std::vector<ScheduleTrial>& trials) {
-        choice_.trials = trials;
-        for (std::size_t i = 0; i < trials.size(); ++i)
+    explicit ScheduleTuner(std::vector<ScheduleTrial> trials) {
+        choice_.trials = std::move(trials);
+        for (std::size_t i = 0; i < choice_.trials.size(); ++i)
             to_try_.push_back(i);
         set_current(0);
-        if (trials.size() < 2)
+        if (choice_.trials.size() < 2)
             choice_.decided = true;
     }
 
