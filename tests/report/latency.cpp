@@ -176,6 +176,27 @@ TEST_CASE("bound: a source that drops sends at its own pace, and more workers wo
     CHECK(contains(bound_of(paced).sentence, "one worker fills a batch in 300 us"));
 }
 
+TEST_CASE("what was noted says whether the source drops batches") {
+    for (const WhenAhead when_ahead : {WhenAhead::wait, WhenAhead::drop_oldest, WhenAhead::drop_newest}) {
+        CAPTURE(static_cast<int>(when_ahead));
+        Source source{
+            [](int) { return PinnedBuffer<float, Host>(1); }, [](std::size_t, PinnedBuffer<float, Host>&) {},
+            SourceOptions<Host>{.workers = 1, .slots = 3, .timed_batches = 16, .when_ahead = when_ahead}};
+        TwoStreamPipeline pipeline{
+            Stage{"first", [](HostStreamRef, const PinnedBuffer<float, Host>&, int&) {}},
+            Stage{"second", [](HostStreamRef, const int&) {}},
+            [](int) { return 0; },
+            {.timed_batches = 16}};
+        for (int batch = 0; batch < 20; ++batch)
+            pipeline.submit(source.next());
+        pipeline.finish();
+        const PipelineTimes times = times_of(pipeline, source);
+        CHECK(times.drops == (when_ahead != WhenAhead::wait));
+        CHECK(times.workers == 1);
+        source.stop();
+    }
+}
+
 TEST_CASE("bound: what a source has dropped stands behind what it was dropped for") {
     PipelineTimes behind = times_of_paced(3000, 2995, 5, 0, 0);
     add_fills(behind, 300, 10);

@@ -318,12 +318,14 @@ TEST_CASE("many narrow spans become blocks, and none is lost") {
     CHECK(svg.size() < 1'000'000);
     CHECK(spans_in(all) == 30'000);
     CHECK(contains(svg, "narrower than a quarter of a pixel"));
+    CHECK(contains(svg, ">several spans<")); // in the legend
     CHECK(contains(svg, "batch 15000, compute")); // a wide one stays itself
 
     options.merge_above = 30'000;
     const std::string whole = to_svg(timeline, options);
     CHECK(boxes(parse(whole)).size() == 30'000);
     CHECK_FALSE(contains(whole, "narrower than"));
+    CHECK_FALSE(contains(whole, "several spans"));
 }
 
 TEST_CASE("a row has at most 100 lanes, and says how many spans stand in the last") {
@@ -336,6 +338,7 @@ TEST_CASE("a row has at most 100 lanes, and says how many spans stand in the las
     CHECK(all.size() == 100);
     CHECK(spans_in(all) == 400);
     CHECK(contains(svg, "More than 100 spans of a row overlap"));
+    CHECK(contains(svg, ">several spans<"));
     check_apart(all);
 }
 
