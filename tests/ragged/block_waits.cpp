@@ -131,6 +131,18 @@ TEST_CASE("RaggedPacker: where no event can be recorded behind a copy, copy_to w
     }
 }
 
+TEST_CASE("RaggedPacker: a copy that has failed is told once") {
+    Case now;
+    now.gate.open();
+    now.held.sync();
+    Failing::failing = "synchronize_event";
+    CHECK(contains(text_of([&] { now.packer->clear(); }), "no synchronize_event today"));
+    CHECK(text_of([&] { now.packer->clear(); }).empty());
+    CHECK(contains(text_of([&] { now.columns->pack(*now.packer, Rows{}); }), "no synchronize_event today"));
+    CHECK(text_of([&] { now.columns->pack(*now.packer, Rows{}); }).empty());
+    Failing::failing = {};
+}
+
 TEST_CASE("RaggedBatch: what the constructor has emptied is empty when it returns") {
     using N = Noting<TestBackend>;
     CallNotes::clear();
