@@ -1,8 +1,11 @@
 // Stages that make one output for several batches, and those behind them.
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -358,6 +361,35 @@ TEST_CASE("rates: what does not go together is refused") {
           }) == "stage 'change': StageOptions::every is for a stage that makes something of its own; this "
                 "one changes "
                 "what another one makes");
+}
+
+TEST_CASE(
+    "rates: serially the first stage comes behind one elsewhere that was the last for the batch before") {
+    std::atomic<std::size_t> looked{0};
+    std::vector<std::size_t> looked_at_load;
+    const Stage load{"load", [&](Ref stream, const int&, Block&) {
+                         stream.enqueue([&] { looked_at_load.push_back(looked); });
+                     }};
+    const Stage add{"add",
+                    [](Ref stream, const Block& block, Sum& out) { copy(stream, out.words, block.words); },
+                    StageOptions<B>{.every = 4}};
+    const Stage look{"look",
+                     [&](Ref stream, const Block&) {
+                         stream.enqueue([&] {
+                             std::this_thread::sleep_for(
+                                 std::chrono::milliseconds(2)); // so that others may come before
+                             ++looked;
+                         });
+                     },
+                     StageOptions<B>{.device = B::device_count() > 1 ? 1 : 0}};
+    const Stage give{"give", [](Ref, const Sum&) {}};
+    Pipeline pipeline{
+        Stages{load, add, look, give}, Slots{make_block, make_sum}, {.schedule = Schedule::serial}};
+    for (int batch = 0; batch < 8; ++batch)
+        (void)pipeline.submit(batch);
+    pipeline.finish();
+    CHECK(looked == 8);
+    CHECK(looked_at_load == std::vector<std::size_t>{0, 1, 2, 3, 4, 5, 6, 7});
 }
 
 TEST_CASE("rates: a Turn without StageOptions::every is the only one") {
