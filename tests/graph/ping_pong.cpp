@@ -125,6 +125,11 @@ TEST_CASE("plain pointers: any number of steps, eagerly, replayed and looping on
         CHECK(read(stream, x.first()) == relaxed(start(), 3 * steps));
     }
     Pair x(count);
+    for (const int steps : {0, 1, 2, 5}) {
+        int called = 0;
+        x.iterate(stream, steps, [&](auto...) { ++called; });
+        CHECK(called == steps);
+    }
     CHECK(text_of([&] { x.iterate(stream, -1, [](auto...) {}); }) ==
           "PingPong::iterate: -1 steps were asked for; expected 0 or more");
 }

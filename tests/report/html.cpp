@@ -347,7 +347,9 @@ TEST_CASE("a page shows the report's numbers, and two pages' differences") {
                    "<td class=\"n\">45 \u00b5s</td><td class=\"n\">2 x</td><td class=\"n\">92.3</td>"
                    "<td class=\"n\">52.2</td><td class=\"n\">-40.1</td><td class=\"n\">11111</td>"
                    "<td class=\"n\">22222</td>"));
-    CHECK(contains(comparison, "<td>new</td><td></td><td class=\"n\">-</td><td class=\"n\">0 \u00b5s</td>"));
+    CHECK(contains(comparison, "<td>new</td><td></td><td class=\"n\">-</td><td class=\"n\">0 \u00b5s</td>"
+                               "<td class=\"n\">-</td><td class=\"n\">-</td><td class=\"n\">0.0</td>"
+                               "<td class=\"n\">-</td><td class=\"n\">-</td><td class=\"n\">-</td></tr>"));
     CHECK(contains(two, "<h2>Reports</h2>"));
     CHECK(count(two, "<section class=\"report\">") == 2);
     CHECK(contains(two, "<section class=\"report\">\n<h3>before</h3>"));

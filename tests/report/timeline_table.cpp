@@ -135,6 +135,13 @@ TEST_CASE("a table has its numbers under heads with units") {
           "encode set the pace: it was busy 92 % of the time, train 58 %.\n");
 }
 
+TEST_CASE("a row of one span has its numbers") {
+    Timeline timeline;
+    timeline.add({.row = timeline.add_row("once"), .begin = 0, .end = 10});
+    CHECK(has(to_table(report_of(timeline)),
+              "once      1  100.0  10.00   10.00  10.00  10.00   0.0        -\n"));
+}
+
 TEST_CASE("the head tells of a device where there is one, and time went by") {
     const auto tells = [](const char* unit, double end) {
         Timeline timeline;
