@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -227,6 +228,43 @@ TEST_CASE("bound: a wait for room within submit is not the loop's") {
     CHECK(bound.submit == doctest::Approx(5));
     CHECK(bound.asleep == doctest::Approx(0));
     CHECK(bound.part != BoundPart::loop);
+}
+
+TEST_CASE("bound: a wait for results of run is a wait for the stages, and not the loop's") {
+    PipelineTimes times = times_of_paced(300, 140, 10, 0, 20);
+    CHECK(bound_of(times).part == BoundPart::loop);
+    for (StageTime& submit : times.submits)
+        submit.results = 270;
+    const Bound bound = bound_of(times);
+    CHECK(bound.part == BoundPart::waiting);
+    CHECK(bound.results == doctest::Approx(270));
+    CHECK(bound.asleep == doctest::Approx(10));
+    CHECK(contains(bound.sentence, "stages wait for one another: together they take 280 us"));
+}
+
+TEST_CASE("submit_times tells how long a loop over run has waited for results") {
+    Stage slow{"slow", [](HostStreamRef stream, const int& in, PinnedBuffer<int, Host>& out) {
+                   stream.enqueue([&in, &out] {
+                       std::this_thread::sleep_for(std::chrono::milliseconds(2));
+                       out[0] = in;
+                   });
+               }};
+    Pipeline pipeline{Stages{slow},
+                      Slots{[](int) { return PinnedBuffer<int, Host>{1}; }},
+                      {.slots = 1, .timed_batches = 8}};
+    const std::vector<int> batches(8, 3);
+    for (const PinnedBuffer<int, Host>& result : pipeline.run(batches))
+        CHECK(result[0] == 3);
+    double waited = 0;
+    for (const StageTime& submit : pipeline.submit_times())
+        waited += submit.results;
+    CHECK(waited > 1000);           // at least one of seven waits for 2 ms
+    for (const int batch : batches) // of what the loop above has waited, nothing is left
+        pipeline.submit(batch);
+    pipeline.finish();
+    const std::vector<StageTime> later = pipeline.submit_times();
+    for (std::size_t i = 1; i < later.size(); ++i)
+        CHECK(later[i].results == 0);
 }
 
 } // namespace report_latency

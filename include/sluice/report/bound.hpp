@@ -61,6 +61,7 @@ struct Bound {
     double asleep =
         0; ///< That the caller waited outside of `submit` for anything else; 0 also where nobody knows.
     double reading = 0;  ///< That the caller waited, outside of `submit`, for batches of its own to be read.
+    double results = 0;  ///< That the caller waited, outside of `submit`, for results of `run`.
     double longest = 0;  ///< Of the stage that takes longest.
     double together = 0; ///< Of all stages, one after another.
 
@@ -77,7 +78,7 @@ struct Bound {
 /// | part | when |
 /// | --- | --- |
 /// | source | its workers fill 85 % of the time, no stage is busier, and the caller waits for it a tenth of the period or more, or half of it where the stages are behind |
-/// | loop | the caller is outside of `submit` and of the source for 60 % of the period, no stage is at work 90 % of the time, and the stages are not behind |
+/// | loop | the caller is outside of `submit`, of the source and of waits for results of `run` for 60 % of the period, no stage is at work 90 % of the time, and the stages are not behind |
 /// | submit | the caller is in `submit` for 60 % of the period, and the stages are not behind and do not trail |
 /// | stage | one stage is at work 80 % of the time or more, or graphs of whole steps are, and nothing is known of the stages within |
 /// | barrier | graphs of whole steps are at work 80 % of the time or more, and no stage within |

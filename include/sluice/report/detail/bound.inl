@@ -139,8 +139,8 @@ inline double asleep(const std::vector<StageTime>& submits, const Bound& bound) 
     }
     if (periods == 0)
         return 0;
-    const double idle =
-        (elapsed - used) / static_cast<double>(periods) - bound.held - bound.waited - bound.reading;
+    const double idle = (elapsed - used) / static_cast<double>(periods) - bound.held - bound.waited -
+                        bound.reading - bound.results;
     return idle > 0 ? idle : 0;
 }
 
@@ -169,6 +169,7 @@ inline Means means_of(const PipelineTimes& times) {
     for (const StageTime& submit : submits) {
         bound.held += submit.waited / static_cast<double>(submits.size());
         bound.reading += submit.reading / static_cast<double>(submits.size());
+        bound.results += submit.results / static_cast<double>(submits.size());
     }
     bound.submit -= bound.held;
     std::size_t given = 0;
@@ -327,7 +328,7 @@ inline Bound bound_of(const PipelineTimes& times) {
         return bound;
     }
     const bool behind = means.behind;
-    const double outside = bound.period - bound.submit - bound.held - bound.waited;
+    const double outside = bound.period - bound.submit - bound.held - bound.waited - bound.results;
     // Graphs of whole steps stand for their stages where these are not known.
     const bool inside = parts::within_graphs(times);
     std::size_t busiest = 0;

@@ -182,6 +182,7 @@ private:
     const bool looks_at_batches_; // Whether there is more to do with a batch than to hand it on.
     std::string failure_;
     std::int64_t reading_ = 0; // Nanoseconds of waits for batches to be read, since the last submit,
+    std::int64_t results_ = 0; // of those for results of `run`, likewise,
     std::int64_t room_ = 0;    // and of those for room, in all.
     std::size_t dropped_ = 0;
     GivenBatch<B> last_;        // Without the batch itself.

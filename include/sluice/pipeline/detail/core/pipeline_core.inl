@@ -271,8 +271,11 @@ const void* PipelineCore<B>::await_result(std::size_t number) {
     require_sound("run");
     const std::size_t last = core_.stages() - 1;
     or_fail([&] {
+        const std::int64_t begun = watched_ ? StageTimes<B>::now() : 0;
         await_stage(last, number);
         throw_known_fault();
+        if (watched_) [[unlikely]]
+            results_ += StageTimes<B>::now() - begun;
     });
     return core_.slot_at(static_cast<std::size_t>(core_.plan.stages[last].maker), number);
 }
@@ -349,7 +352,7 @@ void PipelineCore<B>::reset() {
     if (tuning_)
         parts_->tuner->interrupted();
     begun_ = 0;
-    reading_ = 0;
+    reading_ = results_ = 0;
     submitted_ = 0;
     dropped_ = 0;
     if (core_.rates.any()) {

@@ -74,7 +74,7 @@ template <Backend B>
 void PipelineCore<B>::look_at_submit(const SubmitBegin& begin, const GivenBatch<B>& batch) {
     if (core_.times) {
         core_.times->note_submit(submitted_ - 1, begin.time, waited() - begin.waited,
-                                 std::exchange(reading_, 0), batch);
+                                 std::exchange(reading_, 0), std::exchange(results_, 0), batch);
         core_.times->comes(submitted_);
     }
     if (tuning_ && parts_->tuner->count(begin.time))

@@ -148,13 +148,14 @@ public:
     /// The same of the call of `submit` for it, which tells more. Throws what `batch_time` does.
     template <class Given>
     void note_submit(std::size_t number, std::int64_t begun, std::int64_t waited, std::int64_t reading,
-                     const Given& batch) {
+                     std::int64_t results, const Given& batch) {
         if (!windows_.hold(number))
             return;
         note_thread(submits(), number, begun);
         Note& note = note_of(submits(), number);
         note.waited = waited;
         note.reading = reading;
+        note.results = results;
         note.made = batch.ops->made_at != nullptr ? batch.ops->made_at(batch.value) : 0;
         note.used = thread_nanoseconds();
     }
@@ -213,6 +214,7 @@ private:
         std::int64_t reading = 0;
         std::int64_t made = 0;
         std::int64_t used = 0;
+        std::int64_t results = 0;
         std::size_t batch = 0;
         bool follows = false;
         Kind kind = Kind::none;
@@ -274,7 +276,8 @@ private:
                 const auto microseconds = [](std::int64_t time) { return static_cast<double>(time) / 1000; };
                 times.push_back({stage, note.batch, microseconds(note.begun), microseconds(note.ended),
                                  microseconds(note.waited), microseconds(note.reading),
-                                 microseconds(note.made), microseconds(note.used)});
+                                 microseconds(note.made), microseconds(note.used),
+                                 microseconds(note.results)});
             } else if (note.kind == Kind::on_stream && note.end->is_done()) {
                 const Zero& zero = zero_of(zeros, *ring.stream);
                 const BasicEvent<B>& begin =
