@@ -202,8 +202,9 @@ class Watch:
         file = frame.f_code.co_filename
         if file == "<string>":  # a dataclass's functions, torch.compile's guards, or the user's
             module = frame.f_globals.get("__name__") or ""
-            compiled = any(name.startswith("___") or name in ("G", "L") for name in frame.f_code.co_freevars)
-            return compiled or module.split(".")[0] in KNOWN_MODULES
+            guards = frame.f_code.co_name == "guard" and "G" in frame.f_globals or any(
+                name.startswith("___") for name in frame.f_code.co_freevars)
+            return guards or module.split(".")[0] in KNOWN_MODULES
         known = self.files.get(file)
         if known is None:
             known = self.files[file] = is_library(file)
