@@ -186,7 +186,10 @@ class StageGraphs:
             if found is None:
                 reach.guard.attribute(leaf, "grad", None, "gradients that were there before")
                 continue
-            touched = watch.operations is None or any(address in watch.operations.outside for _, address in storages_of(found))
+            if watch.operations is None:
+                touched = watch.first != "zero_grad" or leaf.grad is found
+            else:
+                touched = any(address in watch.operations.outside for _, address in storages_of(found))
             if touched and leaf.grad is found:
                 reach.guard.attribute(leaf, "grad", found, "gradients that were there before")
                 reach.seen[id(found)] = found

@@ -24,6 +24,7 @@ HOST_MODULES = {"time", "datetime", "random", "_random", "posix", "os", "io", "_
                 "_pickle", "numpy.random", "tempfile", "shutil", "sqlite3", "csv", "_csv"}
 KNOWN_MODULES = {*sys.stdlib_module_names, "torch", "numpy", "sluice"}
 ASIDE = (os.path.join("torch", "_dynamo", "convert_frame.py"), "<frozen importlib._bootstrap>")  # what goes on there is no stage's
+OF_GRADIENTS = {"zero_grad", "step", "backward", "grad", "clip_grad_norm_", "clip_grad_value_", "get_total_norm"}
 HOST_FUNCTIONS = (print, open, input, exec, eval)
 LIMIT = 5  # reasons of one kind
 
@@ -175,6 +176,7 @@ class Watch:
         self.codes: dict[tuple, tuple[types.CodeType, dict]] = {}  # of the caller, and its globals
         self.acting: list[Any] = []  # optimizers and schedulers that made a step
         self.backward = False
+        self.first = ""  # of calls that have to do with gradients
         self.reasons: list[str] = []
         self.files: dict[str, bool] = {}
         self.seen: set[Any] = set()
@@ -226,6 +228,8 @@ class Watch:
         library = self.is_library(frame)
         if code.co_name == "step" or (library and code.co_name in ("backward", "grad")):
             self.step(frame, code)
+        if library and self.first == "" and code.co_name in OF_GRADIENTS:
+            self.first = code.co_name
         if code.co_name == "__torch_dispatch__":  # of somebody who follows operations, as this does
             return
         if not library:
