@@ -2,7 +2,7 @@
 
 A seed makes a script: a model, an optimizer, a schedule of rates, a scaler, accumulated gradients, dropout, batch norm, evaluations
 and checkpoints between epochs, an early stop. All of it stands in stages or between epochs, where every schedule promises a plain
-loop's bits.
+loop's bits; what stands in the loop's body is promised by `serial` alone, and tested with it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import os
 import random
 import subprocess
 import sys
+import warnings
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 import pytest
 import torch
@@ -247,6 +248,39 @@ def test_prefetched_loops(device, seed, slots):
             results.append(training.train(*training.encode(*training.widen(x, y))).item())
         training.between(results)
     require_same((results, training.end()), expected, f"prefetch, {choices}")
+
+
+def body(results: Iterator[torch.Tensor], training: Training, scheduler: Any, stop: int) -> list[Any]:
+    """What trainings do in the loop's body: rates, checkpoints, evaluations, an early stop."""
+    seen = []
+    for i, loss in enumerate(results):
+        seen.append(loss.item())
+        scheduler.step()
+        if i % 3 == 1:
+            seen.append(training.evaluate())
+        if i % 4 == 2:
+            training.load(training.save())
+        if i == stop:
+            break
+    return seen
+
+
+@pytest.mark.parametrize("seed", SEEDS[::3])
+def test_a_serial_loop_is_a_plain_one_in_its_body(device, seed):
+    choices = dataclasses.replace(Choices.of(seed), scheduler="none", batches=12)
+    stop = random.Random(seed).choice([4, 9, 11])
+    ends = []
+    warnings.filterwarnings("ignore", "Detected call of `lr_scheduler.step")  # gradients that are accumulated
+    for piped in (False, True):
+        training = Training(choices, device)
+        scheduler = torch.optim.lr_scheduler.ExponentialLR(training.optimizer, 0.8)
+        if piped:
+            results = sluice.pipeline(*training.stages(), schedule="serial", device=device)(data_of(choices))
+        else:
+            moved = ((b["x"], b["y"]) if isinstance(b, dict) else b for b in data_of(choices))
+            results = (training.train(*training.encode(*training.widen(x.to(device), y.to(device)))) for x, y in moved)
+        ends.append((body(results, training, scheduler, stop), training.end()))
+    require_same(ends[1], ends[0], f"serial, {choices}")
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
