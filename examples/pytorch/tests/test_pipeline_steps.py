@@ -1,12 +1,19 @@
 """A pipeline's waits by PyTorch's own calls, one by one beside the plan that the watched device checks. PyTorch's part is pretended, so
 that this runs without a GPU."""
 
+import contextlib
+import ctypes
+import os
+import shutil
+import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 from watched_device import WatchedDevice
 
+from sluice.pipelines.compiled import CompiledSteps, Library
 from sluice.pipelines.devices import CudaSteps
 from sluice.pipelines.plan import Plan, Steps
 
@@ -104,3 +111,63 @@ def test_the_same_calls_as_the_plan_says(pretended, stages):
                              wait_on_host=lambda event: event.synchronize())
     assert log_of(lambda: CudaSteps(device, plan, streams), plan) == log_of(lambda: Steps(Logged(stream(90)), plan, streams), plan)
     assert pretended.current == (90, 1, 1) and pretended.device == 0  # the caller's, whose device is another
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory) -> Path:
+    """The library's functions over a pretended CUDA."""
+    compiler = shutil.which("c++") or shutil.which("g++")
+    toolkit = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "include"
+    if compiler is None or not (toolkit / "cuda_runtime_api.h").exists():
+        pytest.skip("there is no compiler, or no CUDA header")
+    path = tmp_path_factory.mktemp("pretended") / "pretended.so"
+    torch_headers = Path(torch.__file__).parent / "include"
+    source = Path(__file__).parent / "pretended_cuda.cpp"
+    if not (source.parent.parent / "src").exists():
+        pytest.skip("the tests are not in sluice's repository")
+    subprocess.run([compiler, "-std=c++20", "-shared", "-fPIC", "-DUSE_CUDA", "-DTORCH_TARGET_VERSION=0x020b000000000000",
+                    "-isystem", str(torch_headers), "-isystem", str(toolkit), str(source), "-Wl,-Bsymbolic", "-o", str(path)], check=True)
+    return path
+
+
+@pytest.mark.parametrize("stages", [[1], [1, 2], [1, 2, 1], [1, 1], [1, 2, 3, 2]])
+def test_the_library_does_what_the_plan_says(compiled, monkeypatch, stages):
+    calls, plan = Library(compiled), Plan(stages, 3)
+    notes, clear = ctypes.CDLL(str(compiled)).pretended_notes, ctypes.CDLL(str(compiled)).pretended_clear
+    notes.restype = ctypes.c_char_p
+    monkeypatch.setattr(torch.cuda, "device", lambda index: contextlib.nullcontext())
+    handles = [1000 + number for number in range(len(stages) + 1)]
+    clear(0)
+    steps = CompiledSteps(calls, 1, plan, [SimpleNamespace(cuda_stream=handle) for handle in handles])
+    base = None
+
+    def expected(moment: int) -> list[str]:
+        lines = []
+        for operation, event, number in plan.moments[moment]:
+            stream = 90 if number == -1 else handles[number]
+            lines.append({0: f"record {base + event} {stream}", 1: f"wait {base + event} {stream}", 2: f"current {stream} 1", 3: "back 0 90"}[operation])
+        return lines
+
+    steps.begin(plan.begin(0), 0)
+    base = int(notes().decode().split()[1]) - plan.over(0)  # pretended events are numbered on
+    steps.restore()
+    for slot in range(plan.slots):
+        for begin in (plan.begin, plan.begin_all, plan.begin_without_copy):
+            clear(slot)
+            steps.begin(begin(slot), slot)
+            lines = [f"host {base + plan.copied(slot)} 0"] if slot else []
+            lines += expected(begin(slot))
+            for place in range(len(stages)):
+                steps.run(plan.stage(slot, place))
+                lines += expected(plan.stage(slot, place))
+            end = plan.end_and_read(slot) if slot else plan.end(slot)
+            steps.run(end)
+            assert notes().decode().split("\n")[:-1] == lines + expected(end)
+            steps.restore()
+            assert ctypes.CDLL(str(compiled)).pretended_state() == 900  # the caller's stream and device
+        clear(0)
+        steps.read(plan.read(slot))
+        assert notes().decode().split("\n")[:-1] == [*expected(plan.read(slot)), "back 0 90"]
+    steps.begin(plan.begin(0), 0)  # and a stage fails
+    steps.restore()
+    assert ctypes.CDLL(str(compiled)).pretended_state() == 900

@@ -9,6 +9,7 @@ from typing import Any, Callable, ContextManager, Sequence, Union
 import torch
 
 from sluice.pipelines.captures import GraphMemory, capture
+from sluice.pipelines.compiled import CompiledSteps, library
 from sluice.pipelines.plan import CALLER, CURRENT, RECORD, RESTORE, Plan, Steps
 
 
@@ -75,13 +76,16 @@ class CudaDevice:
         self.has_graphs = True
 
     def stream(self, priority: int = 0) -> torch.cuda.Stream:
-        return torch.cuda.Stream(self.device, priority=priority)
+        stream = torch.cuda.Stream(self.device, priority=priority)  # of PyTorch's pool, which lives as long as the process
+        # By its handle, as the library makes it current: one stream is known by one name.
+        return stream if library() is None else torch.cuda.ExternalStream(stream.cuda_stream, self.device)
 
     def switch(self, stream: torch.cuda.Stream) -> None:
         torch.cuda.set_stream(stream)
 
     def steps(self, plan: Plan, streams: Sequence[torch.cuda.Stream]) -> Steps:
-        return CudaSteps(self, plan, streams)
+        calls = library()
+        return CudaSteps(self, plan, streams) if calls is None else CompiledSteps(calls, self.device.index, plan, streams)
 
     def taken_stream(self, stream: Any) -> torch.cuda.Stream:
         """A stream of the caller's: PyTorch's own, one with `__cuda_stream__` (another library's), or a handle."""
@@ -160,21 +164,18 @@ class CudaSteps(Steps):
         base = torch._C._CudaEventBase
         record, wait = ([bound.__get__(event) for event in self.events] for bound in (base.record, base.wait))
         self.copied = [(base.query.__get__(event), event) for event in (self.events[plan.copied(s)] for s in range(plan.slots))]
-        self.calls = []  # of each moment: those with the caller's stream, those with one of the pipeline's, those with the caller's
+        self.calls: list[list[tuple]] = []  # of each moment; without arguments where that is the caller's stream
         for operations in plan.moments:
-            before: list[Any] = []
-            calls: list[Any] = []
-            after: list[Any] = []
+            calls: list[tuple] = []
             for operation, event, number in operations:
-                if number == CALLER:
-                    (after if calls else before).append((record if operation == RECORD else wait)[event])
-                elif operation == RESTORE:
+                if operation == RESTORE:
                     calls.append((self.restore, ()))
                 elif operation == CURRENT:
                     calls.append((torch._C._cuda_setStream, self.numbers_of(self.streams[number])))
                 else:
-                    calls.append(((record if operation == RECORD else wait)[event], (self.streams[number],)))
-            self.calls.append((before, calls, after))
+                    call = (record if operation == RECORD else wait)[event]
+                    calls.append((call, None if number == CALLER else (self.streams[number],)))
+            self.calls.append(calls)
         self.back: tuple = ()
         self.back_device = self.index
 
@@ -200,13 +201,11 @@ class CudaSteps(Steps):
         self.run(moment)
 
     def run(self, moment: int) -> None:
-        before, calls, after = self.calls[moment]
-        for call in before:
-            call(self.caller)
-        for call, arguments in calls:
-            call(*arguments)
-        for call in after:
-            call(self.caller)
+        for call, arguments in self.calls[moment]:
+            if arguments is None:
+                call(self.caller)
+            else:
+                call(*arguments)
 
     def read(self, moment: int) -> None:
         self.look_up()

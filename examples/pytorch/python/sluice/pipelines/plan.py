@@ -31,9 +31,9 @@ class Plan:
             self.moments.append([asked, (WAIT, over, COPIES), (CURRENT, 0, COPIES)])
             self.moments.append([asked, *((WAIT, over, stream) for stream in sorted({COPIES, *self.stages})), (CURRENT, 0, COPIES)])
             self.moments.append([asked, (WAIT, over, first), (CURRENT, 0, first)])
-            ended = [(RECORD, done[-1], last), (RESTORE, 0, 0)]
-            self.moments.append(ended)
-            self.moments.append([*ended, (WAIT, self.done((slot + 1) % slots, count - 1), CALLER)])
+            ended, read = (RECORD, done[-1], last), (WAIT, self.done((slot + 1) % slots, count - 1), CALLER)
+            self.moments.append([ended, (RESTORE, 0, 0)])
+            self.moments.append([ended, read, (RESTORE, 0, 0)])
             self.moments.append([(WAIT, done[-1], CALLER)])
             before, ready = COPIES, copied
             for place, stream in enumerate(self.stages):

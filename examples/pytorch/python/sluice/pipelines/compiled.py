@@ -1,0 +1,101 @@
+"""A plan's moments by one call of the operators' library each (src/steps_cuda.cpp), where that was built with CUDA."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import weakref
+from pathlib import Path
+from typing import Any, Optional, Sequence
+
+import torch
+
+from sluice.pipelines.plan import Plan, Steps
+
+NOT_YET = -1
+
+
+class Library:
+    """Its functions. Short ones keep the interpreter's lock, since giving it up costs more than they do; `wait` gives it up."""
+
+    def __init__(self, path: Path) -> None:
+        short, long = ctypes.PyDLL(str(path)), ctypes.CDLL(str(path))
+        integer, address = ctypes.c_int, ctypes.c_void_p
+        integers, addresses = ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_void_p)
+        self.make = self.function(long.sluice_steps_make, address, integer, integers, integers, integer, addresses, integer, integer)
+        self.free = self.function(long.sluice_steps_free, None, address)
+        self.begin = self.function(short.sluice_steps_begin, integer, address, integer, integer)
+        self.run = self.function(short.sluice_steps_run, integer, address, integer)
+        self.read = self.function(short.sluice_steps_read, integer, address, integer)
+        self.restore = self.function(short.sluice_steps_restore, integer, address)
+        self.wait = self.function(long.sluice_steps_wait, integer, address, integer)
+        self.message = self.function(short.sluice_steps_message, ctypes.c_char_p, integer)
+
+    @staticmethod
+    def function(found: Any, result: Any, *arguments: Any) -> Any:
+        found.restype, found.argtypes = result, arguments
+        return found
+
+
+@functools.lru_cache(None)
+def library() -> Optional[Library]:
+    """Nothing where the package was built for the CPU alone, or runs from its sources."""
+    path = Path(__file__).parents[1] / "libsluice_ops_cuda.so"
+    if torch.version.cuda is None or not path.exists():
+        return None
+    try:
+        return Library(path)
+    except (OSError, AttributeError):  # of another version
+        return None
+
+
+class CompiledSteps(Steps):
+    """`Steps` for streams of CUDA."""
+
+    def __init__(self, calls: Library, index: int, plan: Plan, streams: Sequence[torch.cuda.Stream]) -> None:
+        self.calls, self.plan, self.streams = calls, plan, list(streams)  # which live as long
+        operations = [number for moment in plan.moments for operation in moment for number in operation]
+        first = [0]
+        for moment in plan.moments:
+            first.append(first[-1] + len(moment))
+        handles = [stream.cuda_stream for stream in streams]
+        with torch.cuda.device(index):  # on which events are made
+            handle = calls.make(index, (ctypes.c_int32 * len(operations))(*operations), (ctypes.c_int32 * len(first))(*first),
+                                len(plan.moments), (ctypes.c_void_p * len(handles))(*handles), len(handles), plan.events)
+        if not handle:
+            raise RuntimeError("sluice.pipeline: CUDA made no events")
+        self.handle = ctypes.c_void_p(handle)
+        self.copied = [plan.copied(slot) for slot in range(plan.slots)]
+        weakref.finalize(self, calls.free, self.handle)
+
+    def begin(self, moment: int, slot: int) -> None:
+        error = self.calls.begin(self.handle, moment, self.copied[slot])
+        if error == NOT_YET:
+            self.wait_for_copy(slot)
+            error = self.calls.begin(self.handle, moment, self.copied[slot])
+        if error:
+            self.fail(error)
+
+    def run(self, moment: int) -> None:
+        error = self.calls.run(self.handle, moment)
+        if error:
+            self.fail(error)
+
+    def read(self, moment: int) -> None:
+        error = self.calls.read(self.handle, moment)
+        if error:
+            self.fail(error)
+
+    def restore(self) -> None:
+        error = self.calls.restore(self.handle)
+        if error:
+            self.fail(error)
+
+    def wait_for_copy(self, slot: int) -> None:
+        error = self.calls.wait(self.handle, self.copied[slot])
+        if error:
+            self.fail(error)
+
+    def fail(self, error: int) -> None:
+        torch.cuda.synchronize()  # PyTorch's own words, if work has failed
+        raise RuntimeError(f"sluice.pipeline: CUDA refuses what orders streams: {self.calls.message(error).decode()}")
