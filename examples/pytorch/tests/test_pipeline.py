@@ -326,6 +326,22 @@ def test_the_loaders_tensors_stay(device, schedule):
     assert [x[0].item() for x in data] == list(range(12))
 
 
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_loader_that_refills_its_memory(device, schedule):
+    def refilled():
+        x = torch.zeros(4)
+        for i in range(12):
+            x.fill_(i)
+            yield x
+
+    run = sluice.pipeline(lambda x: x + 1, schedule=schedule, device=device, reuse=True)
+    for _ in range(2):
+        assert [x[0].item() for x in run(refilled())] == [i + 1 for i in range(12)]
+    if schedule in ("overlapped", "graphed"):
+        with pytest.raises(RuntimeError, match="the loader wrote batch 1 into the memory of batch 0"):
+            list(sluice.pipeline(lambda x: x + 1, schedule=schedule, device=device)(refilled()))
+
+
 def test_stages_that_share_a_model():
     device = WatchedDevice()
     model, other = torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)

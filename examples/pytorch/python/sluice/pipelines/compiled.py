@@ -65,19 +65,20 @@ class CompiledSteps(Steps):
         if not handle:
             raise RuntimeError("sluice.pipeline: CUDA made no events")
         self.handle = ctypes.c_void_p(handle)
-        self.copied = [plan.copied(slot) for slot in range(plan.slots)]
+        self.step = functools.partial(calls.run, self.handle)
+        self.begun = functools.partial(calls.begin, self.handle)
         weakref.finalize(self, calls.free, self.handle)
 
-    def begin(self, moment: int, slot: int) -> None:
-        error = self.calls.begin(self.handle, moment, self.copied[slot])
+    def begin(self, moment: int, copied: int) -> None:
+        error = self.begun(moment, copied)
         if error == NOT_YET:
-            self.wait_for_copy(slot)
-            error = self.calls.begin(self.handle, moment, self.copied[slot])
+            self.wait(copied)
+            error = self.begun(moment, copied)
         if error:
             self.fail(error)
 
     def run(self, moment: int) -> None:
-        error = self.calls.run(self.handle, moment)
+        error = self.step(moment)
         if error:
             self.fail(error)
 
@@ -91,8 +92,8 @@ class CompiledSteps(Steps):
         if error:
             self.fail(error)
 
-    def wait_for_copy(self, slot: int) -> None:
-        error = self.calls.wait(self.handle, self.copied[slot])
+    def wait(self, event: int) -> None:
+        error = self.calls.wait(self.handle, event)
         if error:
             self.fail(error)
 

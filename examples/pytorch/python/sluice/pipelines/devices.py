@@ -163,7 +163,7 @@ class CudaSteps(Steps):
         self.known: dict[Any, torch.cuda.Stream] = {}  # the caller's streams
         base = torch._C._CudaEventBase
         record, wait = ([bound.__get__(event) for event in self.events] for bound in (base.record, base.wait))
-        self.copied = [(base.query.__get__(event), event) for event in (self.events[plan.copied(s)] for s in range(plan.slots))]
+        self.reached = [base.query.__get__(event) for event in self.events]
         self.calls: list[list[tuple]] = []  # of each moment; without arguments where that is the caller's stream
         for operations in plan.moments:
             calls: list[tuple] = []
@@ -192,10 +192,9 @@ class CudaSteps(Steps):
             caller = self.known[self.back] = torch.cuda.Stream(stream_id=number, device_index=index, device_type=kind)
         self.caller = caller
 
-    def begin(self, moment: int, slot: int) -> None:
-        is_copied, event = self.copied[slot]
-        if not is_copied():
-            event.synchronize()  # without the interpreter's lock
+    def begin(self, moment: int, copied: int) -> None:
+        if not self.reached[copied]():
+            self.events[copied].synchronize()  # without the interpreter's lock
         self.look_up()
         self.inside = True
         self.run(moment)

@@ -15,12 +15,13 @@ def storages_of(tensors: Iterable[torch.Tensor]) -> list[Any]:
     """Their storages, and nothing else of them."""
     found = []
     for tensor in tensors:
-        try:
-            found.append(tensor.untyped_storage() if not hasattr(tensor, "__tensor_flatten__") else None)
-        except (NotImplementedError, RuntimeError):  # sparse tensors have none
-            found.append(None)
-        if found[-1] is None:
-            found[-1:] = storages_of(parts_of(tensor))
+        if type(tensor) is torch.Tensor or not hasattr(tensor, "__tensor_flatten__"):
+            try:
+                found.append(tensor.untyped_storage())
+                continue
+            except (NotImplementedError, RuntimeError):  # sparse tensors have none
+                pass
+        found += storages_of(parts_of(tensor))
     return found
 
 

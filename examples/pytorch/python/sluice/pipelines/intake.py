@@ -20,6 +20,7 @@ class Slot:
         self.copied = device.event()
         self.in_use = False
         self.whole: list[torch.Tensor] = []  # nested and sparse tensors of the batch, in memory of their own
+        self.held: list[torch.Tensor] = []  # what is copied from
         self.fresh: Any = ()  # storages of a batch in memory of its own
         self.fixed = Baseline()
         self.captured = False  # by a graph, since that was looked at
@@ -45,8 +46,7 @@ class Intake:
         self.reuse = reuse
         self.allocations = 0
         self.target = device.device
-        self.versions: dict[int, tuple[int, int]] = {}  # of what is copied from, by the tensor's id; and the batch
-        self.filled = 0
+        self.versions: dict[int, int] = {}  # of what is copied from, by the tensor's id
 
     def place(self, stream: Any, index: int, batch: Any) -> Any:
         """Enqueues the copy of batch `index` on `stream`, and returns what it will be in the slot."""
@@ -103,54 +103,78 @@ class Intake:
             raise RuntimeError(f"a tensor of batch {place.batch} is still held, and its memory becomes another batch's; expected a "
                                "clone() of what is to be kept by stages among graphs")
 
-    def bring(self, slot: int, index: int, batch: Any, fixed: bool) -> Any:
-        """Enqueues the copy of batch `index` on the current stream, and returns what it will be: in the slot's memory if that has to
-        be `fixed`, and otherwise in memory of its own. What was copied from for the slot before has been copied."""
-        place = self.slots[slot]
-        for source, _ in place.sources:
-            self.versions.pop(id(source), None)
-        place.sources, place.fresh, place.batch = [], [], index
-        self.filled = 0
+    def bring(self, slot: int, index: int, batch: Any) -> Any:
+        """Enqueues the copy of batch `index` on the current stream, and returns what it will be, in memory of its own. What was copied
+        from for the slot before has been copied."""
+        place = self.begin(slot, index)
 
-        def fresh(tensor: torch.Tensor) -> torch.Tensor:
-            self.note(place, index, tensor)
-            moved = tensor.to(self.target, non_blocking=True)
-            if moved is tensor:
-                moved = tensor.clone()
-            try:
-                place.fresh.append(moved.untyped_storage())
-            except (NotImplementedError, RuntimeError):
-                place.fresh += storages_of([moved])
-            return moved
+        def work(tensor: torch.Tensor) -> torch.Tensor:
+            return self.fresh(place, index, tensor)
 
-        def into_slot(tensor: torch.Tensor) -> torch.Tensor:
+        kind = type(batch)
+        if kind is tuple or kind is list:  # most are flat
+            return kind([self.fresh(place, index, leaf) if type(leaf) is torch.Tensor else map_tensors(work, leaf) for leaf in batch])
+        return map_tensors(work, batch)
+
+    def bring_into_slot(self, slot: int, index: int, batch: Any) -> Any:
+        """The same in the slot's memory."""
+        place = self.begin(slot, index)
+        filled = 0
+
+        def work(tensor: torch.Tensor) -> torch.Tensor:
+            nonlocal filled
             if not is_plain(tensor):  # of no fixed size, so no graph's either
-                return fresh(tensor)
+                return self.fresh(place, index, tensor)
             if tensor.requires_grad:
                 raise RuntimeError(f"batch {index} has a tensor that requires a gradient, which a graph cannot give back; expected "
                                    "detach(), or another schedule")
-            self.note(place, index, tensor)
-            target = self.room(place, self.filled, tensor)
-            self.filled += 1
+            self.hold(place, index, tensor)
+            target = self.room(place, filled, tensor)
+            filled += 1
             target.copy_(tensor, non_blocking=True)
             return target
 
-        work = into_slot if fixed else fresh
         kind = type(batch)
-        if kind is tuple or kind is list:  # most are flat
+        if kind is tuple or kind is list:
             return kind([work(leaf) if type(leaf) is torch.Tensor else map_tensors(work, leaf) for leaf in batch])
         return map_tensors(work, batch)
 
-    def note(self, slot: Slot, index: int, tensor: torch.Tensor) -> None:
+    def begin(self, slot: int, index: int) -> Slot:
+        place = self.slots[slot]
+        for source in place.held:
+            self.versions.pop(id(source), None)
+        place.held, place.fresh, place.batch = [], [], index
+        return place
+
+    def fresh(self, place: Slot, index: int, tensor: torch.Tensor) -> torch.Tensor:
+        self.hold(place, index, tensor)
+        moved = tensor.to(self.target, non_blocking=True)
+        if moved is tensor:
+            moved = tensor.clone()
+        try:
+            place.fresh.append(moved.untyped_storage())
+        except (NotImplementedError, RuntimeError):
+            place.fresh += storages_of([moved])
+        return moved
+
+    def hold(self, place: Slot, index: int, tensor: torch.Tensor) -> None:
         """Holds what is copied from, and raises where a loader has written a batch over one that is still being copied, as far as
         PyTorch noticed."""
-        version = version_of(tensor)
-        known = self.versions.get(id(tensor))
-        if known is not None and known[0] != version:
-            raise RuntimeError(f"the loader wrote batch {index} into the memory of batch {known[1]}, whose copy may be under way; "
+        try:
+            version = tensor._version
+        except RuntimeError:  # made under inference_mode
+            version = 0
+        if self.versions.setdefault(id(tensor), version) != version:
+            before = next(slot.batch for slot in self.slots if any(held is tensor for held in slot.held))
+            raise RuntimeError(f"the loader wrote batch {index} into the memory of batch {before}, whose copy may be under way; "
                                "expected memory of its own for each batch, or reuse=True")
-        self.versions[id(tensor)] = version, index
-        slot.sources.append((tensor, version))
+        place.held.append(tensor)
+
+    def forget_sources(self, slot: int) -> None:
+        """They have been copied."""
+        for source in self.slots[slot].held:
+            self.versions.pop(id(source), None)
+        self.slots[slot].held = []
 
     def room(self, slot: Slot, place: int, like: torch.Tensor) -> torch.Tensor:
         """Memory for a tensor: an alias, so that whoever keeps it is found; of fewer samples than before, the first part."""
@@ -192,7 +216,7 @@ class Intake:
         """After all copies are done. An exception, whose traceback may hold a batch, is no reason for another."""
         self.versions.clear()
         for slot in self.slots:
-            slot.sources, slot.whole, slot.fresh, slot.in_use = [], [], (), False
+            slot.sources, slot.whole, slot.held, slot.fresh, slot.in_use = [], [], [], (), False
             if not clean:
                 slot.handed, slot.captured = [], True
 

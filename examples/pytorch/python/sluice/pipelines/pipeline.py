@@ -16,11 +16,12 @@ from sluice.pipelines.intake import Intake, checked_slots
 from sluice.pipelines.plan import Plan
 from sluice.pipelines.report import Report, Times
 from sluice.pipelines.stages import RunningStage, Stage, stage as make_stage, stage_error, streams_of
-from sluice.pipelines.trees import call, map_tensors, tensors_of
+from sluice.pipelines.trees import call, is_plain, map_tensors, tensors_of
 from sluice.pipelines.verify import Verification
 
 SCHEDULES = ("serial", "overlapped", "graphed", "automatic")
 NONE: Any = object()  # in place of a batch
+SMALL = 1 << 18  # bytes of a batch whose copy takes less than what a stream of its own costs
 
 
 def pipeline(*stages: Union[Callable, Stage], schedule: str = "overlapped", slots: Optional[int] = None,
@@ -99,8 +100,13 @@ class Pipeline:
         self.stream = self.device.stream()  # of the copies
         self.streams = [self.stream, *(running.stream for running in self.stages)]
         self.steps = self.device.steps(plan, self.streams)
-        self.moments = [[(running, plan.stage(slot, place)) for place, running in enumerate(self.stages)]
-                        for slot in range(self.slots)]
+        ordered = [[(running, plan.stage(slot, place)) for place, running in enumerate(self.stages)] for slot in range(self.slots)]
+        self.begins = [  # of batches with a copy on its own stream, and of small ones: a moment, an event, and what follows
+            [(plan.begin(slot), plan.copied(slot), ordered[slot]) for slot in range(self.slots)],
+            [(plan.begin_small(slot), plan.done(slot, plan.first_done), [(self.stages[0], None), *ordered[slot][1:]])
+             for slot in range(self.slots)]]
+        self.ends = [[end(slot) for slot in range(self.slots)] for end in (plan.end, plan.end_and_read)]
+        self.small: Optional[bool] = None  # whether batches are
         self.plan = plan
         self.late: list[Any] = []  # storages of a batch that is over, which somebody held then
         self.left = self.device.event()
@@ -111,7 +117,7 @@ class Pipeline:
             running.graphs.careful = self.choice is not None
         self.verification = Verification(state, self.slots * (len(stages) + 4)) if verify else None
         self.times = Times(self.device, [s.name for s in self.stages], timed_batches)
-        self.running = self.alone = False
+        self.running = False
         self.begun = 0  # batches of this iteration
         self.pushed: Any = NONE  # a batch that the next schedule begins with
         self.batches = 0
@@ -209,130 +215,162 @@ class Pipeline:
 
     def overlapping(self, source: Iterator[Any]) -> Iterator[Any]:
         """Results come `slots - 1` batches late; all of those before an error come before it."""
-        slots, graphed = self.slots, self.current_schedule() == "graphed" and self.device.has_graphs
-        first = handed = self.begun
+        slots, last, choice, verification = self.slots, self.slots - 1, self.choice, self.verification
+        submit = self.submit_graphed if self.current_schedule() == "graphed" and self.device.has_graphs else self.submit
+        index = handed = self.begun
         failure: Optional[Exception] = None
         waiting: collections.deque = collections.deque()
         if self.pushed is not NONE:
             source = itertools.chain([self.pushed], source)
+        self.small = None
         while True:
             try:
                 batch = next(source, NONE)
-                if batch is NONE or (self.choice is not None and self.changes(batch)):
+                if batch is NONE or (choice is not None and self.changes(batch)):
                     break
-                is_full = len(waiting) + 1 == slots
-                waiting.append(self.submit(self.begun, first, batch, graphed, is_full))
+                reads = len(waiting) == last
+                waiting.append(submit(index, batch, reads))
             except Exception as error:
                 failure = error
                 break
             batch = NONE
-            self.begun += 1
+            self.begun = index = index + 1
             self.batches += 1
-            if is_full:
-                if self.verification is not None:
-                    self.verification.compare(handed, waiting[0])
+            if reads:
+                if verification is not None:
+                    verification.compare(handed, waiting[0])
                 handed += 1
                 yield waiting.popleft()
         batch = NONE
         while waiting:
             self.steps.read(self.plan.read(handed % slots))
-            if self.verification is not None:
-                self.verification.compare(handed, waiting[0])
+            if verification is not None:
+                verification.compare(handed, waiting[0])
             handed += 1
             yield waiting.popleft()
         if failure is not None:
-            raise failure
+            try:
+                raise failure
+            finally:
+                del failure  # whose traceback holds this frame
 
-    def submit(self, index: int, first: int, batch: Any, graphed: bool, reads: bool) -> Any:
-        """Enqueues all stages for a batch, and the caller's wait for the result of the one `slots - 1` before if it `reads` that."""
-        timed = self.times.begin("graphed" if graphed else "overlapped")
-        self.alone = self.batches == 0
-        slot, steps = index % self.slots, self.steps
+    def begin(self, slot: int, batch: Any) -> Any:
+        """The copy may be enqueued on the stream that is current then. Returns the stages that are still to be waited for."""
+        if self.small is None:  # by the first batch; all that depends on it is what runs beside what
+            self.small = sum(tensor.nbytes for tensor in tensors_of(batch) if is_plain(tensor)) <= SMALL
+        moment, copied, stages = self.begins[self.small][slot]
+        self.steps.begin(moment, copied)
+        return stages
+
+    def submit(self, index: int, batch: Any, reads: bool) -> Any:
+        """Enqueues all stages for a batch, and the caller's wait for the result of the one `slots - 1` before if it `reads` that. All is
+        in memory of its own, which is held until its stream comes after all readers. What somebody holds then is theirs."""
+        slot, steps, intake, times = index % self.slots, self.steps, self.intake, self.times
+        step = steps.step
+        alone = self.batches == 0
+        timed = (times.schedule != "overlapped" or len(times.marks) < times.most) and times.begin("overlapped")
         over, self.late = self.late, []
+        place = intake.slots[slot]
         try:
-            data = (self.enqueue_graphed if graphed else self.enqueue)(slot, index, batch, timed)
-            steps.run(self.plan.end_and_read(slot) if reads else self.plan.end(slot))
-        finally:
-            steps.restore()
-            self.give_away(over)
-        if self.intake.reuse:
-            steps.wait_for_copy(slot)
-        return data
-
-    def enqueue(self, slot: int, index: int, batch: Any, timed: bool) -> Any:
-        """All in memory of its own, which is held until its stream comes after all readers. What somebody holds then is theirs."""
-        step, late, intake = self.steps.run, self.late, self.intake
-        place = intake.slots[slot]
-        self.steps.begin(self.plan.begin(slot), slot)
-        for storage in place.fresh:
-            if count(storage._cdata) > 1:
-                late.append(storage)
-        storage = place.fresh = None  # frees them
-        data = intake.bring(slot, index, batch, False)
-        for running, moment in self.moments[slot]:
-            step(moment)
-            made = running.made
-            for storage in made[slot]:
+            stages = self.begin(slot, batch)
+            for storage in place.fresh:
                 if count(storage._cdata) > 1:
-                    late.append(storage)
-            storage = made[slot] = ()
-            if timed:
-                self.times.mark(running.place, running.stream)
-            kind = type(data)
-            try:
-                data = running.function(*data) if kind is tuple or kind is list else call(running.function, data)
-            except Exception as error:
-                raise stage_error(running.name, index, error) from error
-            if timed:
-                self.times.mark(running.place, running.stream)
-            made[slot] = storages_of((data,) if type(data) is torch.Tensor else tensors_of(data))
-            if self.alone:  # what measures on its first call, as cuDNN's benchmark does, chooses wrongly beside other work
-                self.device.synchronize()
+                    self.late.append(storage)
+            storage = place.fresh = ()  # frees them
+            data = intake.bring(slot, index, batch)
+            for running, moment in stages:
+                if moment is not None and (error := step(moment)):
+                    steps.fail(error)
+                made = running.made
+                for storage in made[slot]:
+                    if count(storage._cdata) > 1:
+                        self.late.append(storage)
+                storage = made[slot] = ()
+                if timed:
+                    times.mark(running.place, running.stream)
+                kind = type(data)
+                try:
+                    data = running.function(*data) if kind is tuple or kind is list else call(running.function, data)
+                except Exception as error:
+                    raise stage_error(running.name, index, error) from error
+                if timed:
+                    times.mark(running.place, running.stream)
+                made[slot] = storages_of((data,) if type(data) is torch.Tensor else tensors_of(data))
+                if alone:  # what measures on its first call, as cuDNN's benchmark does, chooses wrongly beside other work
+                    self.device.synchronize()
+            if error := step(self.ends[reads][slot]):
+                steps.fail(error)
+        except BaseException:
+            steps.restore()
+            raise
+        if over:
+            self.give_away(over)
+        if intake.reuse:
+            self.wait_for_copy(slot)
         return data
 
-    def enqueue_graphed(self, slot: int, index: int, batch: Any, timed: bool) -> Any:
+    def wait_for_copy(self, slot: int) -> None:
+        """On the host, for what the slot's batch was copied from."""
+        for event in (self.plan.copied(slot), self.plan.done(slot, self.plan.first_done)):
+            self.steps.wait(event)
+        self.intake.forget_sources(slot)
+
+    def submit_graphed(self, index: int, batch: Any, reads: bool) -> Any:
         """The same in memory of the slot, where stages become graphs. Only results may be held."""
-        intake, last = self.intake, self.stages[-1]
+        slot, steps, intake, times, last = index % self.slots, self.steps, self.intake, self.times, self.stages[-1]
+        timed = (times.schedule != "graphed" or len(times.marks) < times.most) and times.begin("graphed")
+        alone = self.batches == 0
+        over, self.late = self.late, []
         place = intake.slots[slot]
-        self.steps.begin(self.plan.begin_all(slot), slot)
-        for running in self.stages:
-            made, running.made[slot] = running.made[slot], ()
-            if running is last:
-                self.late += kept(made)
-            elif kept_for_sure(made):
-                running.refuse(slot)
-            del made
-        if place.captured:  # the graph of a stage holds memory of stages before it
-            place.captured = False
-            for watched in (place.fixed, *(running.fixed[slot] for running in self.stages)):
-                watched.again()
-        intake.refuse_kept_in(slot)
-        for running in self.stages:
-            running.refuse_kept(slot)
-        data = intake.bring(slot, index, batch, True)
-        for running, moment in self.moments[slot]:
-            self.steps.run(moment)
-            if timed:
-                self.times.mark(running.place, running.stream)
-            try:
-                outputs, fixed, captured = running.run_graphed(index, slot, data, running is last)
-            except Exception as error:
-                raise stage_error(running.name, index, error) from error
-            if timed:
-                self.times.mark(running.place, running.stream)
-            if captured:
-                place.captured = True
-            if running is not last:
-                data = outputs
-                running.made[slot] = () if fixed else self.own_of(slot, storages_of(tensors_of(outputs)))
-            elif fixed:
-                data = running.graphs.copied(outputs)
-            else:
-                data = self.result_of(slot, outputs)
-            del outputs
-            if self.alone:
-                self.device.synchronize()
-        last.made[slot] = storages_of(tensors_of(data))
+        try:
+            stages = self.begin(slot, batch)
+            if place.captured:  # the graph of a stage holds memory of stages before it
+                place.captured = False
+                for watched in (place.fixed, *(running.fixed[slot] for running in self.stages)):
+                    watched.again()
+            intake.refuse_kept_in(slot)
+            for running in self.stages:
+                running.refuse_kept(slot)
+            data = intake.bring_into_slot(slot, index, batch)
+            for running, moment in stages:
+                if moment is not None:
+                    steps.run(moment)
+                made = running.made
+                if running is last:
+                    self.late += kept(made[slot])
+                elif made[slot] and kept_for_sure(made[slot]):
+                    running.refuse(slot)
+                made[slot] = ()
+                if timed:
+                    times.mark(running.place, running.stream)
+                try:
+                    outputs, fixed, captured = running.run_graphed(index, slot, data, running is last)
+                except Exception as error:
+                    raise stage_error(running.name, index, error) from error
+                if timed:
+                    times.mark(running.place, running.stream)
+                if captured:
+                    place.captured = True
+                if running is not last:
+                    data = outputs
+                    if not fixed:
+                        made[slot] = self.own_of(slot, storages_of(tensors_of(outputs)))
+                elif fixed:
+                    data = running.graphs.copied(outputs)
+                else:
+                    data = self.result_of(slot, outputs)
+                del outputs
+                if alone:
+                    self.device.synchronize()
+            last.made[slot] = storages_of((data,) if type(data) is torch.Tensor else tensors_of(data))
+            steps.run(self.ends[reads][slot])
+        except BaseException:
+            steps.restore()
+            raise
+        if over:
+            self.give_away(over)
+        if intake.reuse:
+            self.wait_for_copy(slot)
         return data
 
     def own_of(self, slot: int, storages: list[Any]) -> list[Any]:
@@ -369,7 +407,7 @@ class Pipeline:
             if self.current_schedule() == "serial" and self.choice is None:
                 return
             for slot in range(self.slots):
-                self.steps.wait_for_copy(slot)
+                self.wait_for_copy(slot)
             self.join()
             self.give_all_away()
         finally:

@@ -7,29 +7,31 @@ runs for a batch comes after everything, on any stream, that was done for the la
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 RECORD, WAIT, CURRENT, RESTORE = range(4)  # operations: (RECORD, event, stream), (WAIT, event, stream), (CURRENT, 0, stream)
 CALLER, COPIES = -1, 0  # streams; that of stage n has number n + 1, or that of an earlier stage, whose stream it shares
 
 
 class Plan:
-    """`moments[n]` are the operations of moment `n`: `begin(slot)` before a batch is copied, `begin_all(slot)` the same where
-    memory of every stage is written again, `begin_without_copy(slot)`, `stage(slot, place)` before a stage is called,
-    `end(slot)` after the last one, `end_and_read(slot)` the same where the next slot's result is read, `read(slot)`."""
+    """`moments[n]` are the operations of moment `n`: `begin(slot)` before a batch is copied on the stream of copies,
+    `begin_small(slot)` before one is copied on the first stage's stream, `stage(slot, place)` before a stage is called (but for the
+    first stage of a small batch), `end(slot)` after the last one, `end_and_read(slot)` the same where the next slot's result is read,
+    `read(slot)`."""
 
     def __init__(self, stages: Sequence[int], slots: int) -> None:
         self.stages, self.slots = list(stages), slots  # the number of each stage's stream
         count = len(self.stages)
-        self.size = count + 6
+        self.size = count + 5
         self.events = slots * (count + 2)
+        # Of the stages' events, the first that is recorded: the next stage has another stream, or is none.
+        self.first_done = next(place for place in range(count) if self.stages[place:place + 2] != [self.stages[place]] * 2)
         self.moments: list[list[tuple[int, int, int]]] = []
         for slot in range(slots):
             copied, over, done = self.copied(slot), self.over(slot), [self.done(slot, place) for place in range(count)]
             first, last = self.stages[0], self.stages[-1]
             asked = (RECORD, over, CALLER)
             self.moments.append([asked, (WAIT, over, COPIES), (CURRENT, 0, COPIES)])
-            self.moments.append([asked, *((WAIT, over, stream) for stream in sorted({COPIES, *self.stages})), (CURRENT, 0, COPIES)])
             self.moments.append([asked, (WAIT, over, first), (CURRENT, 0, first)])
             ended, read = (RECORD, done[-1], last), (WAIT, self.done((slot + 1) % slots, count - 1), CALLER)
             self.moments.append([ended, (RESTORE, 0, 0)])
@@ -44,23 +46,20 @@ class Plan:
     def begin(self, slot: int) -> int:
         return slot * self.size
 
-    def begin_all(self, slot: int) -> int:
+    def begin_small(self, slot: int) -> int:
         return slot * self.size + 1
 
-    def begin_without_copy(self, slot: int) -> int:
+    def end(self, slot: int) -> int:
         return slot * self.size + 2
 
-    def end(self, slot: int) -> int:
+    def end_and_read(self, slot: int) -> int:
         return slot * self.size + 3
 
-    def end_and_read(self, slot: int) -> int:
+    def read(self, slot: int) -> int:
         return slot * self.size + 4
 
-    def read(self, slot: int) -> int:
-        return slot * self.size + 5
-
     def stage(self, slot: int, place: int) -> int:
-        return slot * self.size + 6 + place
+        return slot * self.size + 5 + place
 
     def over(self, slot: int) -> int:
         return slot * (len(self.stages) + 2)
@@ -73,17 +72,20 @@ class Plan:
 
 
 class Steps:
-    """Carries a plan out by a device's `record`, `wait` and `switch`. `streams[0]` is that of the copies."""
+    """Carries a plan out by a device's `record`, `wait` and `switch`. `streams[0]` is that of the copies. `step(moment)` is for what is
+    in a batch, and returns an error for `fail`, if there is one."""
 
     def __init__(self, device: Any, plan: Plan, streams: Sequence[Any]) -> None:
         self.device, self.plan, self.streams = device, plan, list(streams)
         self.events = [device.event() for _ in range(plan.events)]
         self.caller: Any = None
         self.inside = False  # the current stream is one of the pipeline's
+        self.step: Callable[[int], Optional[int]] = self.run
 
-    def begin(self, moment: int, slot: int) -> None:
-        """A batch begins, once what its slot held has been copied: bounds how far the host is ahead, and what it holds."""
-        self.device.wait_on_host(self.events[self.plan.copied(slot)])
+    def begin(self, moment: int, copied: int) -> None:
+        """A batch begins, once the event `copied` was reached, after which its slot's former batch is read no more on the host: that
+        bounds how far the host is ahead, and what it holds."""
+        self.device.wait_on_host(self.events[copied])
         self.caller = self.device.current_stream()
         self.run(moment)
 
@@ -100,6 +102,9 @@ class Steps:
             else:
                 self.restore()
 
+    def fail(self, error: int) -> None:
+        """Raises."""
+
     def read(self, moment: int) -> None:
         """The caller, on the stream that is current now, reads a result."""
         self.caller = self.device.current_stream()
@@ -111,6 +116,6 @@ class Steps:
             self.inside = False
             self.device.switch(self.caller)
 
-    def wait_for_copy(self, slot: int) -> None:
-        """On the host, for what `stage(slot, 0)` recorded."""
-        self.device.wait_on_host(self.events[self.plan.copied(slot)])
+    def wait(self, event: int) -> None:
+        """On the host."""
+        self.device.wait_on_host(self.events[event])
