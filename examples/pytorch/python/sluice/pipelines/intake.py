@@ -107,14 +107,16 @@ class Intake:
         """Enqueues the copy of batch `index` on the current stream, and returns what it will be, in memory of its own. What was copied
         from for the slot before has been copied."""
         place = self.begin(slot, index)
-
-        def work(tensor: torch.Tensor) -> torch.Tensor:
-            return self.fresh(place, index, tensor)
-
         kind = type(batch)
-        if kind is tuple or kind is list:  # most are flat
-            return kind([self.fresh(place, index, leaf) if type(leaf) is torch.Tensor else map_tensors(work, leaf) for leaf in batch])
-        return map_tensors(work, batch)
+        if kind is not tuple and kind is not list:
+            return map_tensors(lambda tensor: self.fresh(place, index, tensor), batch)
+        brought = []
+        for leaf in batch:  # most are flat
+            if type(leaf) is torch.Tensor:
+                brought.append(self.fresh(place, index, leaf))
+            else:
+                brought.append(map_tensors(lambda tensor: self.fresh(place, index, tensor), leaf))
+        return brought if kind is list else tuple(brought)
 
     def bring_into_slot(self, slot: int, index: int, batch: Any) -> Any:
         """The same in the slot's memory."""
@@ -128,7 +130,10 @@ class Intake:
             if tensor.requires_grad:
                 raise RuntimeError(f"batch {index} has a tensor that requires a gradient, which a graph cannot give back; expected "
                                    "detach(), or another schedule")
-            self.hold(place, index, tensor)
+            version = version_of(tensor)
+            if self.versions.setdefault(id(tensor), version) != version:
+                self.refuse_written(index, tensor)
+            place.held.append(tensor)
             target = self.room(place, filled, tensor)
             filled += 1
             target.copy_(tensor, non_blocking=True)
@@ -147,28 +152,27 @@ class Intake:
         return place
 
     def fresh(self, place: Slot, index: int, tensor: torch.Tensor) -> torch.Tensor:
-        self.hold(place, index, tensor)
+        try:
+            version = tensor._version
+        except RuntimeError:  # made under inference_mode
+            version = 0
+        if self.versions.setdefault(id(tensor), version) != version:
+            self.refuse_written(index, tensor)
+        place.held.append(tensor)
         moved = tensor.to(self.target, non_blocking=True)
         if moved is tensor:
             moved = tensor.clone()
         try:
             place.fresh.append(moved.untyped_storage())
         except (NotImplementedError, RuntimeError):
-            place.fresh += storages_of([moved])
+            place.fresh += storages_of((moved,))
         return moved
 
-    def hold(self, place: Slot, index: int, tensor: torch.Tensor) -> None:
-        """Holds what is copied from, and raises where a loader has written a batch over one that is still being copied, as far as
-        PyTorch noticed."""
-        try:
-            version = tensor._version
-        except RuntimeError:  # made under inference_mode
-            version = 0
-        if self.versions.setdefault(id(tensor), version) != version:
-            before = next(slot.batch for slot in self.slots if any(held is tensor for held in slot.held))
-            raise RuntimeError(f"the loader wrote batch {index} into the memory of batch {before}, whose copy may be under way; "
-                               "expected memory of its own for each batch, or reuse=True")
-        place.held.append(tensor)
+    def refuse_written(self, index: int, tensor: torch.Tensor) -> None:
+        """A loader has written a batch over one that is still being copied, as far as PyTorch noticed."""
+        before = next(slot.batch for slot in self.slots if any(held is tensor for held in slot.held))
+        raise RuntimeError(f"the loader wrote batch {index} into the memory of batch {before}, whose copy may be under way; expected "
+                           "memory of its own for each batch, or reuse=True")
 
     def forget_sources(self, slot: int) -> None:
         """They have been copied."""

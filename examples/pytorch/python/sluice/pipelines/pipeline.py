@@ -120,7 +120,7 @@ class Pipeline:
         self.running = False
         self.begun = 0  # batches of this iteration
         self.pushed: Any = NONE  # a batch that the next schedule begins with
-        self.batches = 0
+        self.before = 0  # those of iterations before
         self.seconds = 0.0
 
     def __call__(self, batches: Iterable) -> Iterator[Any]:
@@ -137,6 +137,11 @@ class Pipeline:
         such as a model's weights, is what it is after as many steps of a plain loop, until the next result is asked for."""
         self.device.synchronize()
         return self.begun
+
+    @property
+    def batches(self) -> int:
+        """How many were begun, in all iterations."""
+        return self.before + (self.begun if self.running else 0)
 
     def refuse_another(self) -> None:
         if self.running:
@@ -167,6 +172,7 @@ class Pipeline:
             clean = True
         finally:
             self.leave(clean)
+            self.before += self.begun
             self.seconds += time.perf_counter() - started
 
     def current_schedule(self) -> str:
@@ -207,7 +213,6 @@ class Pipeline:
             except Exception as error:
                 raise stage_error(running.name, index, error) from error
             self.begun += 1
-            self.batches += 1
             if self.verification is not None:
                 self.verification.compare(index, data)
             yield data
@@ -215,8 +220,9 @@ class Pipeline:
 
     def overlapping(self, source: Iterator[Any]) -> Iterator[Any]:
         """Results come `slots - 1` batches late; all of those before an error come before it."""
-        slots, last, choice, verification = self.slots, self.slots - 1, self.choice, self.verification
-        submit = self.submit_graphed if self.current_schedule() == "graphed" and self.device.has_graphs else self.submit
+        slots, choice, verification = self.slots, self.choice, self.verification
+        graphed = self.current_schedule() == "graphed" and self.device.has_graphs
+        submit, ends = self.submit_graphed if graphed else self.submit, self.ends[0]
         index = handed = self.begun
         failure: Optional[Exception] = None
         waiting: collections.deque = collections.deque()
@@ -228,19 +234,23 @@ class Pipeline:
                 batch = next(source, NONE)
                 if batch is NONE or (choice is not None and self.changes(batch)):
                     break
-                reads = len(waiting) == last
-                waiting.append(submit(index, batch, reads))
+                waiting.append(submit(index, batch, ends))
             except Exception as error:
+                self.steps.restore()
                 failure = error
                 break
+            except BaseException:
+                self.steps.restore()
+                raise
             batch = NONE
             self.begun = index = index + 1
-            self.batches += 1
-            if reads:
+            if index - handed == slots:
                 if verification is not None:
                     verification.compare(handed, waiting[0])
                 handed += 1
                 yield waiting.popleft()
+            elif index - handed == slots - 1:
+                ends = self.ends[1]  # from now on, a batch's end is followed by a result
         batch = NONE
         while waiting:
             self.steps.read(self.plan.read(handed % slots))
@@ -262,49 +272,55 @@ class Pipeline:
         self.steps.begin(moment, copied)
         return stages
 
-    def submit(self, index: int, batch: Any, reads: bool) -> Any:
-        """Enqueues all stages for a batch, and the caller's wait for the result of the one `slots - 1` before if it `reads` that. All is
-        in memory of its own, which is held until its stream comes after all readers. What somebody holds then is theirs."""
-        slot, steps, intake, times = index % self.slots, self.steps, self.intake, self.times
-        step = steps.step
-        alone = self.batches == 0
-        timed = (times.schedule != "overlapped" or len(times.marks) < times.most) and times.begin("overlapped")
-        over, self.late = self.late, []
+    def is_timed(self, schedule: str) -> bool:
+        times = self.times
+        return (len(times.marks) < times.most or times.schedule != schedule) and times.begin(schedule)
+
+    def submit(self, index: int, batch: Any, ends: list[int]) -> Any:
+        """Enqueues all stages for a batch, and what of `ends` is the slot's: the caller's wait for the result of the batch `slots - 1`
+        before may be in it. All is in memory of its own, which is held until its stream comes after all readers. What somebody holds
+        then is theirs: memory of results is looked at a batch later, since the loop's variables hold one."""
+        slot, intake, step = index % self.slots, self.intake, self.steps.step
+        timed = self.is_timed("overlapped")
+        late, over = [], self.late
         place = intake.slots[slot]
-        try:
-            stages = self.begin(slot, batch)
-            for storage in place.fresh:
-                if count(storage._cdata) > 1:
-                    self.late.append(storage)
-            storage = place.fresh = ()  # frees them
-            data = intake.bring(slot, index, batch)
-            for running, moment in stages:
-                if moment is not None and (error := step(moment)):
-                    steps.fail(error)
-                made = running.made
+        stages = self.begin(slot, batch)
+        for storage in place.fresh:
+            if count(storage._cdata) > 1:
+                late.append(storage)
+        storage = place.fresh = ()  # frees them
+        data = intake.bring(slot, index, batch)
+        last = self.stages[-1]
+        for running, moment in stages:
+            if moment is not None and (error := step(moment)):
+                self.steps.fail(error)
+            made = running.made
+            if running is last:
+                late += made[slot]
+            else:
                 for storage in made[slot]:
                     if count(storage._cdata) > 1:
-                        self.late.append(storage)
-                storage = made[slot] = ()
-                if timed:
-                    times.mark(running.place, running.stream)
-                kind = type(data)
-                try:
-                    data = running.function(*data) if kind is tuple or kind is list else call(running.function, data)
-                except Exception as error:
-                    raise stage_error(running.name, index, error) from error
-                if timed:
-                    times.mark(running.place, running.stream)
-                made[slot] = storages_of((data,) if type(data) is torch.Tensor else tensors_of(data))
-                if alone:  # what measures on its first call, as cuDNN's benchmark does, chooses wrongly beside other work
-                    self.device.synchronize()
-            if error := step(self.ends[reads][slot]):
-                steps.fail(error)
-        except BaseException:
-            steps.restore()
-            raise
-        if over:
-            self.give_away(over)
+                        late.append(storage)
+            storage = made[slot] = ()
+            if timed:
+                self.times.mark(running.place, running.stream)
+            kind = type(data)
+            try:
+                data = running.function(*data) if kind is tuple or kind is list else call(running.function, data)
+            except Exception as error:
+                raise stage_error(running.name, index, error) from error
+            if timed:
+                self.times.mark(running.place, running.stream)
+            made[slot] = storages_of((data,) if type(data) is torch.Tensor else tensors_of(data))
+            if index == 0 and self.before == 0:  # cuDNN's benchmark and the like choose wrongly beside other work
+                self.device.synchronize()
+        if error := step(ends[slot]):
+            self.steps.fail(error)
+        self.late = late
+        for storage in over:
+            if count(storage._cdata) > 1:
+                self.give_away(over)
+                break
         if intake.reuse:
             self.wait_for_copy(slot)
         return data
@@ -315,58 +331,55 @@ class Pipeline:
             self.steps.wait(event)
         self.intake.forget_sources(slot)
 
-    def submit_graphed(self, index: int, batch: Any, reads: bool) -> Any:
+    def submit_graphed(self, index: int, batch: Any, ends: list[int]) -> Any:
         """The same in memory of the slot, where stages become graphs. Only results may be held."""
-        slot, steps, intake, times, last = index % self.slots, self.steps, self.intake, self.times, self.stages[-1]
-        timed = (times.schedule != "graphed" or len(times.marks) < times.most) and times.begin("graphed")
-        alone = self.batches == 0
-        over, self.late = self.late, []
+        slot, steps, intake, last = index % self.slots, self.steps, self.intake, self.stages[-1]
+        timed = self.is_timed("graphed")
+        over = self.late
         place = intake.slots[slot]
-        try:
-            stages = self.begin(slot, batch)
-            if place.captured:  # the graph of a stage holds memory of stages before it
-                place.captured = False
-                for watched in (place.fixed, *(running.fixed[slot] for running in self.stages)):
-                    watched.again()
-            intake.refuse_kept_in(slot)
-            for running in self.stages:
+        stages = self.begin(slot, batch)
+        if place.captured:  # the graph of a stage holds memory of stages before it
+            place.captured = False
+            for watched in (place.fixed, *(running.fixed[slot] for running in self.stages)):
+                watched.again()
+        intake.refuse_kept_in(slot)
+        for running in self.stages:
+            if running.fixed[slot].watched:
                 running.refuse_kept(slot)
-            data = intake.bring_into_slot(slot, index, batch)
-            for running, moment in stages:
-                if moment is not None:
-                    steps.run(moment)
-                made = running.made
-                if running is last:
-                    self.late += kept(made[slot])
-                elif made[slot] and kept_for_sure(made[slot]):
-                    running.refuse(slot)
-                made[slot] = ()
-                if timed:
-                    times.mark(running.place, running.stream)
-                try:
-                    outputs, fixed, captured = running.run_graphed(index, slot, data, running is last)
-                except Exception as error:
-                    raise stage_error(running.name, index, error) from error
-                if timed:
-                    times.mark(running.place, running.stream)
-                if captured:
-                    place.captured = True
-                if running is not last:
-                    data = outputs
-                    if not fixed:
-                        made[slot] = self.own_of(slot, storages_of(tensors_of(outputs)))
-                elif fixed:
-                    data = running.graphs.copied(outputs)
-                else:
-                    data = self.result_of(slot, outputs)
-                del outputs
-                if alone:
-                    self.device.synchronize()
-            last.made[slot] = storages_of((data,) if type(data) is torch.Tensor else tensors_of(data))
-            steps.run(self.ends[reads][slot])
-        except BaseException:
-            steps.restore()
-            raise
+        data = intake.bring_into_slot(slot, index, batch)
+        for running, moment in stages:
+            if moment is not None and (error := steps.step(moment)):
+                steps.fail(error)
+            made = running.made
+            if running is last:
+                self.late = made[slot]
+            elif made[slot] and kept_for_sure(made[slot]):
+                running.refuse(slot)
+            made[slot] = ()
+            if timed:
+                self.times.mark(running.place, running.stream)
+            try:
+                outputs, fixed, captured = running.run_graphed(index, slot, data, running is last)
+            except Exception as error:
+                raise stage_error(running.name, index, error) from error
+            if timed:
+                self.times.mark(running.place, running.stream)
+            if captured:
+                place.captured = True
+            if running is not last:
+                data = outputs
+                if not fixed:
+                    made[slot] = self.own_of(slot, storages_of(tensors_of(outputs)))
+            elif fixed:
+                data = running.graphs.copied(outputs)
+            else:
+                data = self.result_of(slot, outputs)
+            del outputs
+            if index == 0 and self.before == 0:
+                self.device.synchronize()
+        last.made[slot] = storages_of((data,) if type(data) is torch.Tensor else tensors_of(data))
+        if error := steps.step(ends[slot]):
+            steps.fail(error)
         if over:
             self.give_away(over)
         if intake.reuse:
