@@ -66,14 +66,13 @@ class CompiledSteps(Steps):
             raise RuntimeError("sluice.pipeline: CUDA made no events")
         self.handle = ctypes.c_void_p(handle)
         self.step = functools.partial(calls.run, self.handle)
-        self.begun = functools.partial(calls.begin, self.handle)
+        self.start = functools.partial(calls.begin, self.handle)
         weakref.finalize(self, calls.free, self.handle)
 
-    def begin(self, moment: int, copied: int) -> None:
-        error = self.begun(moment, copied)
+    def fail_to_start(self, error: int, moment: int, copied: int) -> None:
         if error == NOT_YET:
             self.wait(copied)
-            error = self.begun(moment, copied)
+            error = self.start(moment, copied)
         if error:
             self.fail(error)
 

@@ -100,13 +100,15 @@ class Pipeline:
         self.stream = self.device.stream()  # of the copies
         self.streams = [self.stream, *(running.stream for running in self.stages)]
         self.steps = self.device.steps(plan, self.streams)
-        ordered = [[(running, plan.stage(slot, place)) for place, running in enumerate(self.stages)] for slot in range(self.slots)]
-        self.begins = [  # of batches with a copy on its own stream, and of small ones: a moment, an event, and what follows
-            [(plan.begin(slot), plan.copied(slot), ordered[slot]) for slot in range(self.slots)],
-            [(plan.begin_small(slot), plan.done(slot, plan.first_done), [(self.stages[0], None), *ordered[slot][1:]])
-             for slot in range(self.slots)]]
+        # Of each slot: a moment, the event after which the batch was copied, and for each stage what comes before, and what it is.
+        self.of_large, self.of_small = [], []
+        for slot in range(self.slots):
+            stages_of = [(plan.stage(slot, place), running.made, running is self.stages[-1], running.function, running)
+                         for place, running in enumerate(self.stages)]
+            self.of_large.append((plan.begin(slot), plan.copied(slot), stages_of))
+            self.of_small.append((plan.begin_small(slot), plan.done(slot, plan.first_done), [(None, *stages_of[0][1:]), *stages_of[1:]]))
+        self.begins: list = []  # either of them
         self.ends = [[end(slot) for slot in range(self.slots)] for end in (plan.end, plan.end_and_read)]
-        self.small: Optional[bool] = None  # whether batches are
         self.plan = plan
         self.late: list[Any] = []  # storages of a batch that is over, which somebody held then
         self.left = self.device.event()
@@ -117,7 +119,7 @@ class Pipeline:
             running.graphs.careful = self.choice is not None
         self.verification = Verification(state, self.slots * (len(stages) + 4)) if verify else None
         self.times = Times(self.device, [s.name for s in self.stages], timed_batches)
-        self.running = False
+        self.running, self.timing = False, True
         self.begun = 0  # batches of this iteration
         self.pushed: Any = NONE  # a batch that the next schedule begins with
         self.before = 0  # those of iterations before
@@ -228,7 +230,7 @@ class Pipeline:
         waiting: collections.deque = collections.deque()
         if self.pushed is not NONE:
             source = itertools.chain([self.pushed], source)
-        self.small = None
+        self.begins, self.timing = [], True
         while True:
             try:
                 batch = next(source, NONE)
@@ -264,49 +266,49 @@ class Pipeline:
             finally:
                 del failure  # whose traceback holds this frame
 
-    def begin(self, slot: int, batch: Any) -> Any:
-        """The copy may be enqueued on the stream that is current then. Returns the stages that are still to be waited for."""
-        if self.small is None:  # by the first batch; all that depends on it is what runs beside what
-            self.small = sum(tensor.nbytes for tensor in tensors_of(batch) if is_plain(tensor)) <= SMALL
-        moment, copied, stages = self.begins[self.small][slot]
-        self.steps.begin(moment, copied)
-        return stages
+    def by_size(self, batch: Any) -> list:
+        """Where the first batch is copied, and the others: that they may be of other sizes bears on what runs beside what alone."""
+        size = sum(tensor.nbytes for tensor in tensors_of(batch) if is_plain(tensor))
+        self.begins = self.of_small if size <= SMALL else self.of_large
+        return self.begins
 
     def is_timed(self, schedule: str) -> bool:
-        times = self.times
-        return (len(times.marks) < times.most or times.schedule != schedule) and times.begin(schedule)
+        timed = self.times.begin(schedule)
+        self.timing = len(self.times.marks) < self.times.most
+        return timed
 
     def submit(self, index: int, batch: Any, ends: list[int]) -> Any:
         """Enqueues all stages for a batch, and what of `ends` is the slot's: the caller's wait for the result of the batch `slots - 1`
         before may be in it. All is in memory of its own, which is held until its stream comes after all readers. What somebody holds
         then is theirs: memory of results is looked at a batch later, since the loop's variables hold one."""
         slot, intake, step = index % self.slots, self.intake, self.steps.step
-        timed = self.is_timed("overlapped")
+        timed = self.timing and self.is_timed("overlapped")
         late, over = [], self.late
         place = intake.slots[slot]
-        stages = self.begin(slot, batch)
+        moment, copied, stages = (self.begins or self.by_size(batch))[slot]
+        if error := self.steps.start(moment, copied):
+            self.steps.fail_to_start(error, moment, copied)
         for storage in place.fresh:
             if count(storage._cdata) > 1:
                 late.append(storage)
         storage = place.fresh = ()  # frees them
         data = intake.bring(slot, index, batch)
-        last = self.stages[-1]
-        for running, moment in stages:
+        for moment, made, is_last, function, running in stages:
             if moment is not None and (error := step(moment)):
                 self.steps.fail(error)
-            made = running.made
-            if running is last:
+            if is_last:
                 late += made[slot]
             else:
                 for storage in made[slot]:
                     if count(storage._cdata) > 1:
                         late.append(storage)
-            storage = made[slot] = ()
+                storage = None
+            made[slot] = ()
             if timed:
                 self.times.mark(running.place, running.stream)
             kind = type(data)
             try:
-                data = running.function(*data) if kind is tuple or kind is list else call(running.function, data)
+                data = function(*data) if kind is tuple or kind is list else call(function, data)
             except Exception as error:
                 raise stage_error(running.name, index, error) from error
             if timed:
@@ -334,10 +336,12 @@ class Pipeline:
     def submit_graphed(self, index: int, batch: Any, ends: list[int]) -> Any:
         """The same in memory of the slot, where stages become graphs. Only results may be held."""
         slot, steps, intake, last = index % self.slots, self.steps, self.intake, self.stages[-1]
-        timed = self.is_timed("graphed")
+        timed = self.timing and self.is_timed("graphed")
         over = self.late
         place = intake.slots[slot]
-        stages = self.begin(slot, batch)
+        moment, copied, stages = (self.begins or self.by_size(batch))[slot]
+        if error := steps.start(moment, copied):
+            steps.fail_to_start(error, moment, copied)
         if place.captured:  # the graph of a stage holds memory of stages before it
             place.captured = False
             for watched in (place.fixed, *(running.fixed[slot] for running in self.stages)):
@@ -347,11 +351,10 @@ class Pipeline:
             if running.fixed[slot].watched:
                 running.refuse_kept(slot)
         data = intake.bring_into_slot(slot, index, batch)
-        for running, moment in stages:
+        for moment, made, is_last, _, running in stages:
             if moment is not None and (error := steps.step(moment)):
                 steps.fail(error)
-            made = running.made
-            if running is last:
+            if is_last:
                 self.late = made[slot]
             elif made[slot] and kept_for_sure(made[slot]):
                 running.refuse(slot)
@@ -359,14 +362,14 @@ class Pipeline:
             if timed:
                 self.times.mark(running.place, running.stream)
             try:
-                outputs, fixed, captured = running.run_graphed(index, slot, data, running is last)
+                outputs, fixed, captured = running.run_graphed(index, slot, data, is_last)
             except Exception as error:
                 raise stage_error(running.name, index, error) from error
             if timed:
                 self.times.mark(running.place, running.stream)
             if captured:
                 place.captured = True
-            if running is not last:
+            if not is_last:
                 data = outputs
                 if not fixed:
                     made[slot] = self.own_of(slot, storages_of(tensors_of(outputs)))

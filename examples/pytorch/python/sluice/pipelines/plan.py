@@ -72,14 +72,15 @@ class Plan:
 
 
 class Steps:
-    """Carries a plan out by a device's `record`, `wait` and `switch`. `streams[0]` is that of the copies. `step(moment)` is for what is
-    in a batch, and returns an error for `fail`, if there is one."""
+    """Carries a plan out by a device's `record`, `wait` and `switch`. `streams[0]` is that of the copies. `start(moment, copied)` is
+    for the begin of a batch, `step(moment)` for what is in it: they return an error for `fail_to_start` and `fail`, if there is one."""
 
     def __init__(self, device: Any, plan: Plan, streams: Sequence[Any]) -> None:
         self.device, self.plan, self.streams = device, plan, list(streams)
         self.events = [device.event() for _ in range(plan.events)]
         self.caller: Any = None
         self.inside = False  # the current stream is one of the pipeline's
+        self.start: Callable[[int, int], Optional[int]] = self.begin
         self.step: Callable[[int], Optional[int]] = self.run
 
     def begin(self, moment: int, copied: int) -> None:
@@ -101,6 +102,9 @@ class Steps:
                 self.inside = True
             else:
                 self.restore()
+
+    def fail_to_start(self, error: int, moment: int, copied: int) -> None:
+        """Raises, or starts once it can."""
 
     def fail(self, error: int) -> None:
         """Raises."""

@@ -110,7 +110,7 @@ class RunningStage:
 
     def clear(self, clean: bool) -> None:
         """After all work is done. An exception, whose traceback may hold a batch, is no reason for another."""
-        self.made = [()] * len(self.made)
+        self.made[:] = [()] * len(self.made)
         if not clean:
             self.seen = [None] * len(self.seen)
             for baseline in self.fixed:
