@@ -1,4 +1,5 @@
 // What a GPU stage's callable sets in its slot on the host, read by a CPU stage, which runs later.
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -67,6 +68,31 @@ void check_numbers() {
     }
 }
 
+// That try_submit takes no batch whose slot's numbers a CPU stage has still to read.
+template <class B>
+void check_try_submit(Schedule schedule) {
+    std::atomic<bool> held{true};
+    std::vector<int> seen;
+    Stage count{"count",
+                [](BasicStreamRef<B>, const Batch& batch, Counted<B>& out) { out.number = batch.number; }};
+    Stage read{"read", [&](const Counted<B>& in) {
+                   while (held)
+                       std::this_thread::yield();
+                   seen.push_back(in.number);
+               }};
+    Pipeline pipeline{Stages{count, read}, Slots{[](int) { return Counted<B>{PinnedBuffer<int, B>(1)}; }},
+                      PipelineOptions{.schedule = schedule, .slots = 2}};
+    CHECK(pipeline.try_submit(Batch{0}));
+    CHECK(pipeline.try_submit(Batch{1}));
+    CHECK_FALSE(pipeline.try_submit(Batch{2}));
+    CHECK(pipeline.dropped() == 1);
+    held = false;
+    while (!pipeline.try_submit(Batch{3})) {
+    }
+    pipeline.finish();
+    CHECK(seen == std::vector<int>{0, 1, 3});
+}
+
 } // namespace
 
 TEST_CASE("a CPU stage finds in a slot the numbers that were set for its batch") {
@@ -76,6 +102,13 @@ TEST_CASE("a CPU stage finds in a slot the numbers that were set for its batch")
 #if !defined(SLUICE_TEST_CUDA)
 TEST_CASE("a CPU stage on threads beside the streams finds the numbers that were set for its batch") {
     check_numbers<Apart>();
+}
+
+TEST_CASE("try_submit takes no batch whose slot a CPU stage has still to read on the host") {
+    for (const Schedule schedule : {Schedule::overlapped, Schedule::graphed}) {
+        CAPTURE(std::string(to_string(schedule)));
+        check_try_submit<Apart>(schedule);
+    }
 }
 #endif
 

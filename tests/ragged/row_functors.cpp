@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <sluice/ragged/detail/row_functors.hpp>
+#include <sluice/ragged/sort.hpp>
 
 namespace ragged_row_functors {
 
@@ -80,6 +81,38 @@ TEST_CASE("parts of a row, merged in either order, have the first of the greates
     CHECK(op.merge(Found{8, 0}, Found{7, 4}).position == 0);
     CHECK(op.merge(op.init(), Found{7, 0}).position == 0);
     CHECK(op.merge(Found{7, 0}, op.init()).position == 0);
+}
+
+namespace {
+
+/// Values in their order, of which those that are equal stand beside each other.
+template <class T>
+void check_keys(const std::vector<T>& ascending) {
+    for (const bool descending : {false, true}) {
+        CAPTURE(descending);
+        const SortKey<T> key{descending};
+        for (std::size_t i = 0; i < ascending.size(); ++i) {
+            CAPTURE(i);
+            CHECK(key(ascending[i]) <= key(key.last()));
+            for (std::size_t j = 0; j < i; ++j) {
+                if (ascending[j] == ascending[i])
+                    CHECK(key(ascending[j]) == key(ascending[i]));
+                else
+                    CHECK((key(ascending[j]) < key(ascending[i])) != descending);
+            }
+        }
+    }
+}
+
+} // namespace
+
+TEST_CASE("keys of values compare as they are to be sorted, and none comes behind the last") {
+    check_keys<float>({-infinity, -3e38F, -1, -1e-40F, -0.0F, 0.0F, 1e-40F, 1, 3e38F, infinity, nan});
+    check_keys<double>({-1e300, -1, 0, 1, 1e300, std::numeric_limits<double>::infinity()});
+    check_keys<std::int8_t>({-128, -1, 0, 1, 127});
+    check_keys<std::int64_t>(
+        {std::numeric_limits<std::int64_t>::min(), -1, 0, 1, std::numeric_limits<std::int64_t>::max()});
+    check_keys<std::uint16_t>({0, 1, 32767, 32768, 65535});
 }
 
 } // namespace ragged_row_functors

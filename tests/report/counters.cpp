@@ -47,6 +47,7 @@ TEST_CASE("a counter's mean is over time, and its last value holds until the end
     CHECK(numbers_of({{10, 1}, {20, 5}, {30, 2}}, 15).mean == 3);
     CHECK(numbers_of({{10, 4}, {20, 5}, {30, 2}, {40, 3}}, 50).lowest == 2);
     CHECK(numbers_of({{0, 1}, {0.25, 3}}, 0.5).mean == 2);
+    CHECK(numbers_of({{10, 4}}, 10).mean == 4);
     CHECK(numbers_of({{-4, -7}}).mean == -7);
     CHECK(numbers_of({{-4, -7}}).peak == -7);
     CHECK(numbers_of({}).values == 0);
