@@ -182,7 +182,7 @@ TEST_CASE("what was noted says whether the source drops batches") {
         CAPTURE(static_cast<int>(when_ahead));
         Source source{
             [](int) { return PinnedBuffer<float, Host>(1); }, [](std::size_t, PinnedBuffer<float, Host>&) {},
-            SourceOptions<Host>{.workers = 1, .slots = 3, .timed_batches = 16, .when_ahead = when_ahead}};
+            SourceOptions<Host>{.workers = 1, .slots = 3, .when_ahead = when_ahead, .timed_batches = 16}};
         TwoStreamPipeline pipeline{
             Stage{"first", [](HostStreamRef, const PinnedBuffer<float, Host>&, int&) {}},
             Stage{"second", [](HostStreamRef, const int&) {}},
