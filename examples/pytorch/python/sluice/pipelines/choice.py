@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any, Sequence
+
 from sluice.pipelines.devices import Device, seconds_of
+from sluice.pipelines.trial import Trial
 
 SETTLING, TIMED = 12, 24  # batches of each schedule: until its memory is there, and for its time
 CAPTURING = 8  # batches more for each slot, until graphs are captured
@@ -11,15 +14,18 @@ CAPTURING = 8  # batches more for each slot, until graphs are captured
 class AutomaticChoice:
     """The schedule of each batch. The first batches run by each schedule for a while; the batches are real, so nothing is
     computed twice, and their results are the same by every schedule: a stage that is not guarded in full, or whose graph gave
-    other bits than its Python code, runs eagerly where the others are graphs."""
+    other bits than its Python code, runs eagerly where the others are graphs. Where the loop's body changes what stages read, or
+    stages share memory that one of them writes, the loop stays a plain one."""
 
-    def __init__(self, device: Device, slots: int = 3) -> None:
+    def __init__(self, device: Device, slots: int = 3, stages: Sequence[Any] = ()) -> None:
         self.device = device
         self.capturing = CAPTURING * slots
         self.candidates = ["serial", "overlapped", "graphed"] if device.has_graphs else ["serial"]
         self.milliseconds: dict[str, float] = {}
         self.schedule = self.candidates[0]
         self.chosen = len(self.candidates) == 1
+        self.trial = None if self.chosen else Trial(device, stages)  # while it lasts
+        self.reason = ""
         self.tried = 0  # batches of the present candidate
         self.started = 0.0
         self.seconds = 0.0  # of timed batches in iterations before
@@ -63,8 +69,20 @@ class AutomaticChoice:
         self.tried += 1
         return changed
 
+    def tried_serially(self) -> None:
+        """A batch of the trial is over, and the loop's body after it."""
+        assert self.trial is not None
+        self.trial.after_body()
+        self.reason = self.trial.reason
+        if self.reason:
+            self.chosen = True
+        if self.reason or self.tried >= SETTLING:
+            self.trial = None
+
     def lines(self) -> list[str]:
         if not self.device.has_graphs:
             return ["automatic: serial, since a CPU overlaps nothing"]
+        if self.reason:
+            return [f"automatic: serial, since {self.reason}"]
         found = ", ".join(f"{name} {value:.3f} ms" for name, value in self.milliseconds.items())
         return [f"automatic: {self.schedule if self.chosen else 'not chosen yet'} (a batch: {found or 'not measured yet'})"]

@@ -159,7 +159,7 @@ class StageGraphs:
         if captured is None:
             return self.eagerly(inputs)
         place[signature] = captured
-        return self.first_replay(place, signature, form, captured, inputs)
+        return self.first_replay(form, captured, inputs)
 
     def eagerly(self, inputs: Any) -> tuple[Any, bool]:
         self.eager += 1
@@ -306,7 +306,7 @@ class StageGraphs:
             return []
         return [(leaf, leaf.grad) for leaf, before in undo.gradients if leaf.grad is not before]
 
-    def first_replay(self, place: dict, signature: tuple, form: Form, captured: Captured, inputs: Any) -> tuple[Any, bool]:
+    def first_replay(self, form: Form, captured: Captured, inputs: Any) -> tuple[Any, bool]:
         """Runs the batch eagerly too, and compares bits. The batch counts once."""
         if self.compared and not self.careful or form.reach is None or form.reach.notes:
             return self.replayed(form, captured)

@@ -113,7 +113,7 @@ class Pipeline:
         self.late: list[Any] = []  # storages of a batch that is over, which somebody held then
         self.left = self.device.event()
         self.schedule = schedule
-        self.choice = AutomaticChoice(self.device, self.slots) if schedule == "automatic" else None
+        self.choice = AutomaticChoice(self.device, self.slots, self.stages) if schedule == "automatic" else None
         self.stages[-1].graphs.is_last = True
         for running in self.stages:
             running.graphs.careful = self.choice is not None
@@ -199,6 +199,7 @@ class Pipeline:
             if self.choice is not None and self.changes(batch):
                 return
             timed = begin("serial")
+            trial = None if self.choice is None else self.choice.trial
             index = self.begun
             data = bring(batch)
             if reuse:
@@ -209,7 +210,10 @@ class Pipeline:
                     if timed:
                         self.times.mark(place, self.device.current_stream())
                     kind = type(data)
-                    data = running.function(*data) if kind is tuple or kind is list else call(running.function, data)
+                    if trial is not None:
+                        data = trial.call(place, running.function, data)
+                    else:
+                        data = running.function(*data) if kind is tuple or kind is list else call(running.function, data)
                     if timed:
                         self.times.mark(place, self.device.current_stream())
             except Exception as error:
@@ -217,8 +221,12 @@ class Pipeline:
             self.begun += 1
             if self.verification is not None:
                 self.verification.compare(index, data)
+            if trial is not None:
+                trial.before_body()
             yield data
             del data
+            if trial is not None:
+                self.choice.tried_serially()
 
     def overlapping(self, source: Iterator[Any]) -> Iterator[Any]:
         """Results come `slots - 1` batches late; all of those before an error come before it."""
