@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import weakref
 from typing import Any, Callable, ContextManager, Sequence, Union
 
 import torch
@@ -65,6 +66,9 @@ class CpuDevice:
 
     def milliseconds(self, begin: Any, end: Any) -> float:
         return 1e3 * (end - begin)
+
+
+STREAMS: dict[tuple[int, int], list[torch.cuda.Stream]] = {}  # that are free, by device and priority
 
 
 class CudaDevice:
@@ -151,7 +155,6 @@ class CudaDevice:
     def set_random_state(self, state: Any) -> None:
         for generator, numbers in state:
             generator.set_state(numbers)
-
 
 
 class CudaSteps(Steps):

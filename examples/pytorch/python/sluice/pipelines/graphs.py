@@ -151,9 +151,9 @@ class StageGraphs:
             place[signature] = SEEN
             outputs = self.eagerly(inputs)
             changed = form.reach.guard.difference()
+            form.is_steady = True
             if changed:
                 self.refuse(form, f"it changes {changed}")
-            form.is_steady = True
             return outputs
         captured = self.captured(stream, inputs, form)
         if captured is None:
@@ -252,6 +252,8 @@ class StageGraphs:
 
     def refuse(self, form: Form, reason: str) -> None:
         form.refusal = self.refusal = " ".join(reason.split())[:300]
+        form.first = form.reach = None  # which hold what the stage reads
+        form.written = []
         self.clear(form)
 
     def drop(self, form: Form, changed: str) -> None:
