@@ -43,6 +43,49 @@ def test_a_batch_that_is_kept(device):
         kept.append(x.clone())
 
 
+HOLD = {"view": lambda x: x[:2], "detach": lambda x: x.detach(), "data": lambda x: x.data,
+        "type": lambda x: x.view(torch.int32),
+        "parameter": lambda x: torch.nn.Parameter(x), "numpy": lambda x: x.numpy(), "dlpack": lambda x: torch.from_dlpack(x),
+        "history": lambda x: (x * torch.ones(4, device=x.device, requires_grad=True)).sum()}
+
+
+@pytest.mark.parametrize("how", HOLD)
+def test_whatever_holds_a_batch_is_found(device, how):
+    if how == "numpy" and device != "cpu":
+        pytest.skip("NumPy has arrays of the CPU alone")
+    kept = []
+    with pytest.raises(RuntimeError, match="a tensor of batch 2 is still held"):
+        for x, more in sluice.prefetch(numbered(9), device):
+            if more["name"] == "2":
+                kept.append(HOLD[how](x))
+    assert len(kept) == 1
+
+
+def test_cycles_that_nobody_holds_are_no_holders(device):
+    class Node:
+        pass
+
+    for x, _ in sluice.prefetch(numbered(9), device):
+        node = Node()
+        node.own, node.x = node, x
+
+
+def test_what_an_iteration_before_left_is_no_error(device):
+    ahead = sluice.prefetch(numbered(9), device)
+    for kept, _ in ahead:
+        break
+    found = []
+    for x, more in ahead:
+        found.append(x[0].item())
+        if more["name"] == "4":
+            kept = None  # and is watched from then on
+    assert found == list(range(9))
+    with pytest.raises(RuntimeError, match="is still held"):
+        held = []
+        for x, _ in ahead:
+            held.append(x.detach())
+
+
 def test_a_loader_that_overwrites_its_batch(device):
     def refilled():
         x = torch.zeros(4)
@@ -188,6 +231,7 @@ def test_what_is_shown(device):
 def test_every_access_is_ordered(slots):
     device = WatchedDevice()
     ahead = sluice.prefetch([torch.tensor(i) for i in range(11)], device, slots)
+    assert ahead.steps.device is device
     room = ahead.intake.room
 
     def watched_room(slot, place, like):
@@ -206,6 +250,30 @@ def test_every_access_is_ordered(slots):
             for other in streams:
                 device.wait(other, event)
     assert device.races == []
+
+
+@pytest.mark.parametrize("slots", [2, 3])
+def test_every_wait_is_needed(slots):
+    """Without any one of them, an access is not ordered."""
+    def races(skip: int) -> tuple[int, int]:
+        device = WatchedDevice(skip)
+        ahead = sluice.prefetch([torch.tensor(i) for i in range(9)], device, slots)
+        room = ahead.intake.room
+
+        def watched_room(slot, place, like):
+            device.access(ahead.intake.slots.index(slot), True, "copy")
+            return room(slot, place, like)
+
+        ahead.intake.room = watched_room
+        for i in ahead:
+            device.access(i.item() % slots, False, "consumer")
+        return device.waits, len(device.races)
+
+    waits, none = races(-1)
+    assert none == 0
+    missed = [skip for skip in range(waits) if races(skip)[1] == 0]
+    # A copy into a slot that nobody has read yet waits for nothing.
+    assert missed == list(range(slots)), missed
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")

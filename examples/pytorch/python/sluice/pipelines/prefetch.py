@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import collections
+import gc
 from typing import Any, Iterable, Iterator, Optional, Union
 
 import torch
 
 from sluice.pipelines.devices import Device, device_of
+from sluice.pipelines.holders import as_tensor, count, storages_of
 from sluice.pipelines.intake import Intake, checked_slots
+from sluice.pipelines.plan import CALLER, COPIES, CURRENT, RECORD, RESTORE, WAIT
 from sluice.pipelines.position import Position
+from sluice.pipelines.trees import is_plain, map_tensors, version_of
 
 
 def prefetch(loader: Iterable, device: Union[None, int, str, torch.device, Device] = None, slots: int = 2, *,
@@ -21,15 +25,46 @@ def prefetch(loader: Iterable, device: Union[None, int, str, torch.device, Devic
     what the consumer enqueued before asking: no `record_stream`, no race, and no growth of memory. Copies overlap with work
     where the loader's tensors are pinned. Nested and sparse tensors are copied into memory of their own.
 
-    A batch is valid until the next one is asked for. Whoever keeps a tensor of it longer meets a RuntimeError at the batch
-    after that. `reuse=True` is for loaders that refill their own memory. The object can be iterated again for each epoch, one
-    iteration at a time, and keeps its slots. An exception of the loader comes when all batches before it have been yielded.
+    A batch is valid until the next one is asked for. Whoever keeps a tensor of it longer, be it by a view, `detach()`, `.data`,
+    `numpy()` or what a backward pass has saved, meets a RuntimeError at the batch after that. Nested and sparse
+    tensors may be kept. `reuse=True` is for loaders that refill their own memory. The object can be iterated again for each epoch,
+    one iteration at a time, and keeps its slots. An exception of the loader comes when all batches before it have been yielded.
 
     `state_dict()` in the loop's body says where the iteration is, `load_state_dict()` before the next one has it begin with the
     batch after that: by the loader's own `state_dict` where it has one, otherwise by skipping batches of an epoch that begins
     with the random numbers of PyTorch, and of the loader's `generator`, that it began with before.
     """
     return Prefetch(loader, device, slots, reuse)
+
+
+class Waits:
+    """What waits for what, as `Plan` has it for pipelines: the copy into a slot for what the consumer enqueued before it asked for
+    the batch, and the consumer for the copy."""
+
+    def __init__(self, slots: int) -> None:
+        self.slots, self.events = slots, 2 * slots
+        self.moments: list[list[tuple[int, int, int]]] = []
+        for slot in range(slots):
+            copied, over, following = slot, slots + slot, (slot + 1) % slots
+            ended = [(RECORD, copied, COPIES), (RESTORE, 0, 0)]
+            self.moments += [[(RECORD, over, CALLER), (WAIT, over, COPIES), (CURRENT, 0, COPIES)], ended,
+                             [(RECORD, copied, COPIES), (WAIT, following, CALLER), (RESTORE, 0, 0)], [(WAIT, copied, CALLER)]]
+
+    def begin(self, slot: int) -> int:
+        return 4 * slot
+
+    def end(self, slot: int) -> int:
+        return 4 * slot + 1
+
+    def end_and_read(self, slot: int) -> int:
+        """The next slot's batch is read."""
+        return 4 * slot + 2
+
+    def read(self, slot: int) -> int:
+        return 4 * slot + 3
+
+    def copied(self, slot: int) -> int:
+        return slot
 
 
 class Prefetch:
@@ -40,9 +75,13 @@ class Prefetch:
         self.device = device_of(device)
         self.slots = checked_slots("prefetch", slots, 2, 2)
         self.stream = self.device.stream()
-        self.intake = Intake(self.device, self.slots, reuse)
-        self.read = [self.device.event() for _ in range(self.slots)]  # by the consumer
-        self.entered = self.device.event()
+        self.intake = Intake(self.device, self.slots, reuse)  # its slots' memory
+        self.plan = Waits(self.slots)
+        self.steps = self.device.steps(self.plan, [self.stream])
+        self.sources: list[list[torch.Tensor]] = [[] for _ in range(self.slots)]  # what is copied from, held until it is
+        self.versions: dict[int, tuple[int, int]] = {}  # of these, by their id; and the batch
+        self.whole: list[list[torch.Tensor]] = [[] for _ in range(self.slots)]  # nested and sparse, in memory of their own
+        self.before: dict[int, int] = {}  # of a slot's storage, how many hold it since an iteration before
         self.position = Position("prefetch")
         self.running = False
 
@@ -72,47 +111,43 @@ class Prefetch:
     def batches(self) -> Iterator[Any]:
         self.require_one()  # two may have been made before either began
         self.running = True
-        clean = False
         try:
             yield from self.ordered()
-            clean = True
         finally:
-            self.finish(clean)
+            self.finish()
 
     def ordered(self) -> Iterator[Any]:
-        device, intake, position, slots = self.device, self.intake, self.position, self.slots
-        device.record(self.entered, device.current_stream())  # slots may have been read there
-        device.wait(self.stream, self.entered)
+        steps, plan, position, slots = self.steps, self.plan, self.position, self.slots
         source = position.begin(self.loader)
+        self.begin()
         waiting: collections.deque = collections.deque()
         failure: Optional[Exception] = None
         placed = yielded = 0
-        ended = False
         while True:
-            while not ended and len(waiting) < slots:
-                try:
-                    batch = next(source)
-                except StopIteration:
-                    ended = True
-                    break
-                except Exception as error:  # which comes when its turn is, after the batches before it
-                    failure, ended = error, True
-                    break
-                position.fetched()
-                if yielded > 0:  # the consumer's variables hold the batch that comes after the one looked for
-                    intake.refuse_kept(placed - 1)
-                if placed >= slots:
-                    device.wait(self.stream, self.read[placed % slots])
-                waiting.append(intake.place(self.stream, placed, batch))
-                placed += 1
-                del batch
-            if not waiting:
+            try:
+                batch = next(source)
+            except StopIteration:
                 break
-            slot = yielded % slots
-            device.wait(device.current_stream(), intake.slots[slot].copied)
+            except Exception as error:  # which comes when its turn is, after the batches before it
+                failure = error
+                break
+            position.fetched()
+            if yielded > 0:  # the consumer's variables hold the batch that comes after the one looked for
+                self.refuse_kept(placed - 1)
+            is_full = len(waiting) + 1 == slots
+            waiting.append(self.place(placed, batch, is_full))
+            placed += 1
+            del batch
+            if is_full:
+                position.passed()
+                self.give_away(yielded)
+                yield waiting.popleft()
+                yielded += 1
+        while waiting:
+            steps.read(plan.read(yielded % slots))
             position.passed()
+            self.give_away(yielded)
             yield waiting.popleft()
-            device.record(self.read[slot], device.current_stream())
             yielded += 1
         if failure is not None:
             try:
@@ -121,10 +156,97 @@ class Prefetch:
                 del failure  # whose traceback holds this frame
         position.end()
 
-    def finish(self, clean: bool) -> None:
-        """Whatever the caller enqueues next may free, or overwrite, what was copied from."""
+    def place(self, index: int, batch: Any, reads: bool) -> Any:
+        """Enqueues the copy of a batch, and the consumer's wait for the next slot's if that is `read`. Returns what it will be."""
+        number = index % self.slots
+        steps, intake = self.steps, self.intake
+        slot, whole = intake.slots[number], self.whole[number]
+        steps.begin(self.plan.begin(number), number)  # once what the slot was copied from is
+        try:
+            self.forget_sources(number)
+            whole.clear()
+            filled = 0
+
+            def into_slot(tensor: torch.Tensor) -> torch.Tensor:
+                nonlocal filled
+                self.note(number, index, tensor)
+                if not is_plain(tensor):
+                    whole.append(tensor.detach().to(self.device.device, non_blocking=True, copy=True))
+                    return whole[-1].detach()
+                target = intake.room(slot, filled, tensor)
+                filled += 1
+                target.copy_(tensor, non_blocking=True)
+                return target
+
+            grad = torch.is_grad_enabled()
+            torch._C._set_grad_enabled(False)
+            try:
+                if torch.is_inference_mode_enabled():  # no later training could save such slots for its backward pass
+                    with torch.inference_mode(False), torch.no_grad():
+                        placed = map_tensors(into_slot, batch)
+                else:
+                    placed = map_tensors(into_slot, batch)
+            finally:
+                torch._C._set_grad_enabled(grad)
+            steps.run(self.plan.end_and_read(number) if reads else self.plan.end(number))
+        finally:
+            steps.restore()
+        if intake.reuse:
+            self.wait(number)
+            self.forget_sources(number)
+        return placed
+
+    def note(self, number: int, index: int, tensor: torch.Tensor) -> None:
+        """Holds what is copied from, and raises where a loader has written a batch over one that is still being copied, as far as
+        PyTorch noticed."""
+        version = version_of(tensor)
+        known = self.versions.get(id(tensor))
+        if known is not None and known[0] != version:
+            raise RuntimeError(f"the loader wrote batch {index} into the memory of batch {known[1]}, whose copy may be under way; "
+                               "expected memory of its own for each batch, or reuse=True")
+        self.versions[id(tensor)] = version, index
+        self.sources[number].append(tensor)
+
+    def forget_sources(self, number: int) -> None:
+        sources = self.sources[number]
+        for source in sources:
+            self.versions.pop(id(source), None)
+        sources.clear()
+
+    def refuse_kept(self, index: int) -> None:
+        """Raises where somebody holds memory of the batch that batch `index`, which waits, has overwritten."""
+        slot, before = self.intake.slots[index % self.slots], self.before
+        for cdata, (_, own) in slot.fixed.watched.items():
+            others = count(cdata) - own - 1  # one is what waits
+            if others > before.get(cdata, 0):
+                gc.collect()  # those that hold each other, and that nobody holds
+                if count(cdata) - own - 1 > before.get(cdata, 0):
+                    raise RuntimeError(f"a tensor of batch {index - self.slots} is still held, and its memory has become another "
+                                       "batch's; expected a clone() of what is to be kept")
+            elif before and others < before.get(cdata, 0):
+                before[cdata] = max(others, 0)
+
+    def give_away(self, index: int) -> None:
+        """Nested and sparse tensors are the consumer's to keep."""
+        for tensor in self.whole[index % self.slots]:
+            for storage in storages_of([tensor]):
+                self.device.give_away(as_tensor(storage), [self.device.current_stream()])
+
+    def begin(self) -> None:
+        """An exception's traceback, or a loop's variable after a break, may hold a batch of an iteration before."""
         for slot in self.intake.slots:
-            if slot.in_use:
-                self.device.wait_on_host(slot.copied)
-        self.intake.clear(clean)
+            for cdata, (_, own) in slot.fixed.watched.items():
+                self.before[cdata] = max(count(cdata) - own, 0)
+
+    def wait(self, number: int) -> None:
+        """On the host, until a slot's batch is copied."""
+        (self.steps.wait_for_copy if hasattr(self.steps, "wait_for_copy") else self.steps.wait)(number)
+
+    def finish(self) -> None:
+        """Whatever the caller enqueues next may free, or overwrite, what was copied from."""
+        for number in range(self.slots):
+            if self.sources[number]:
+                self.wait(number)
+            self.forget_sources(number)
+            self.whole[number].clear()
         self.running = False
