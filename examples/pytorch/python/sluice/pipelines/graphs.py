@@ -62,6 +62,9 @@ class Recent:
 
     def __init__(self, inputs: Any, signature: tuple, form: Form, found: Captured) -> None:
         self.signature, self.form, self.found = signature, form, found
+        self.look_at(inputs)
+
+    def look_at(self, inputs: Any) -> None:
         flat = inputs if type(inputs) is tuple else (inputs,)
         self.kind = type(inputs)
         # A stage before it that is a graph gives the same objects each time. To hold them would be to keep them.
@@ -78,7 +81,10 @@ class Recent:
                         break
                 else:
                     return True
-        return signature_of(inputs) == self.signature
+        if signature_of(inputs) != self.signature:
+            return False
+        self.look_at(inputs)  # in case that these are the ones from now on
+        return True
 
 
 class StageGraphs:
@@ -367,6 +373,8 @@ class StageGraphs:
 
     @staticmethod
     def copied(outputs: Any) -> Any:
+        if type(outputs) is torch.Tensor and not outputs.requires_grad:
+            return outputs.clone()
         return map_tensors(lambda tensor: tensor.detach().clone(), outputs)
 
 

@@ -74,7 +74,7 @@ class Baseline:
 
     def is_kept(self) -> bool:
         """After objects that hold each other, such as those of a graph that was dropped, are gone."""
-        if not self.is_held():
+        if not self.watched or not self.is_held():
             return False
         gc.collect()
         return self.is_held()

@@ -22,6 +22,7 @@ class Slot:
         self.whole: list[torch.Tensor] = []  # nested and sparse tensors of the batch, in memory of their own
         self.held: list[torch.Tensor] = []  # what is copied from
         self.fresh: Any = ()  # storages of a batch in memory of its own
+        self.aliases: list[torch.Tensor] = []  # of `tensors`, for stages
         self.fixed = Baseline()
         self.captured = False  # by a graph, since that was looked at
         self.sources: list[tuple[torch.Tensor, int]] = []  # what is copied from, and its version
@@ -98,8 +99,8 @@ class Intake:
     def refuse_kept_in(self, slot: int) -> None:
         """Raises where somebody holds memory of the slot, or of its last batch."""
         place = self.slots[slot]
-        over, place.fresh = place.fresh, []
-        if place.fixed.is_kept() or kept_for_sure(over):
+        over, place.fresh = place.fresh, ()
+        if (over and kept_for_sure(over)) or place.fixed.is_kept():
             raise RuntimeError(f"a tensor of batch {place.batch} is still held, and its memory becomes another batch's; expected a "
                                "clone() of what is to be kept by stages among graphs")
 
@@ -119,7 +120,7 @@ class Intake:
         return brought if kind is list else tuple(brought)
 
     def bring_into_slot(self, slot: int, index: int, batch: Any) -> Any:
-        """The same in the slot's memory."""
+        """The same in the slot's memory, as the same tensors each time."""
         place = self.begin(slot, index)
         filled = 0
 
@@ -134,7 +135,7 @@ class Intake:
             if self.versions.setdefault(id(tensor), version) != version:
                 self.refuse_written(index, tensor)
             place.held.append(tensor)
-            target = self.room(place, filled, tensor)
+            target = self.alias(place, filled, tensor)
             filled += 1
             target.copy_(tensor, non_blocking=True)
             return target
@@ -143,6 +144,17 @@ class Intake:
         if kind is tuple or kind is list:
             return kind([work(leaf) if type(leaf) is torch.Tensor else map_tensors(work, leaf) for leaf in batch])
         return map_tensors(work, batch)
+
+    def alias(self, place: Slot, number: int, like: torch.Tensor) -> torch.Tensor:
+        """What stages see of the slot's memory."""
+        if number < len(place.aliases):
+            known = place.aliases[number]
+            if known.shape == like.shape and known.dtype is like.dtype and not known.requires_grad:
+                return known
+        alias = self.room(place, number, like)
+        place.aliases[number:number + 1] = [alias]
+        place.fixed.watch((alias,))
+        return alias
 
     def begin(self, slot: int, index: int) -> Slot:
         place = self.slots[slot]
@@ -184,15 +196,13 @@ class Intake:
         """Memory for a tensor: an alias, so that whoever keeps it is found; of fewer samples than before, the first part."""
         if place == len(slot.tensors):
             slot.tensors.append(self.allocate(like))
-            slot.fixed.watch(slot.tensors[-1:])
         held = slot.tensors[place]
         if held.shape == like.shape and held.dtype is like.dtype:
             return held.detach()
         if held.dtype != like.dtype or held.shape[1:] != like.shape[1:] or held.dim() != like.dim() or (
                 held.dim() > 0 and held.shape[0] < like.shape[0]):
-            slot.fixed.forget(slot.tensors[place])
+            slot.fixed.forget(held)
             held = slot.tensors[place] = self.allocate(like)
-            slot.fixed.watch((held,))
         whole = held.dim() == 0 or held.shape[0] == like.shape[0]
         return (held if whole else held.narrow(0, 0, like.shape[0])).detach()
 

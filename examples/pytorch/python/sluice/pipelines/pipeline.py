@@ -107,6 +107,7 @@ class Pipeline:
                          for place, running in enumerate(self.stages)]
             self.of_large.append((plan.begin(slot), plan.copied(slot), stages_of))
             self.of_small.append((plan.begin_small(slot), plan.done(slot, plan.first_done), [(None, *stages_of[0][1:]), *stages_of[1:]]))
+        self.all_but_last = self.stages[:-1]  # of the last one, results are copies
         self.begins: list = []  # either of them
         self.ends = [[end(slot) for slot in range(self.slots)] for end in (plan.end, plan.end_and_read)]
         self.plan = plan
@@ -355,9 +356,9 @@ class Pipeline:
             for watched in (place.fixed, *(running.fixed[slot] for running in self.stages)):
                 watched.again()
         intake.refuse_kept_in(slot)
-        for running in self.stages:
-            if running.fixed[slot].watched:
-                running.refuse_kept(slot)
+        for running in self.all_but_last:
+            if running.fixed[slot].is_kept():
+                running.refuse(slot)
         data = intake.bring_into_slot(slot, index, batch)
         for moment, made, is_last, _, running in stages:
             if moment is not None and (error := steps.step(moment)):

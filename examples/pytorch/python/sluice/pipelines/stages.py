@@ -81,11 +81,6 @@ class RunningStage:
         self.seen: list[Any] = [None] * slots  # the graph whose memory that is
         self.batches = [-1] * slots
 
-    def refuse_kept(self, slot: int) -> None:
-        """Raises where somebody holds what is overwritten by the slot's next batch."""
-        if self.fixed[slot].is_kept():
-            self.refuse(slot)
-
     def refuse(self, slot: int) -> None:
         raise RuntimeError(f"stage '{self.name}', batch {self.batches[slot]}: a tensor that it returned is still held, and its batch "
                            "is over; expected a clone() of what is to be kept by stages among graphs")
@@ -95,7 +90,7 @@ class RunningStage:
         overwrites; and whether a graph was made."""
         self.batches[slot] = batch
         graphs, fixed = self.graphs, self.fixed[slot]
-        if not graphs.graphs[slot]:  # its Python runs, and whoever keeps an object of a graph would not be counted
+        if graphs.recent[slot] is None:  # its Python runs, and whoever keeps an object of a graph would not be counted
             inputs = map_tensors(lambda tensor: tensor if tensor.requires_grad else tensor.detach(), inputs)
         if is_last and self.given.graph is False:
             graphs.eager += 1
