@@ -14,6 +14,7 @@ from typing import Any, Optional
 import torch
 
 from sluice.pipelines.devices import Device
+from sluice.pipelines.guards import Surroundings
 from sluice.pipelines.reach import Reach
 from sluice.pipelines.signatures import signature_of
 from sluice.pipelines.trees import call, map_tensors, same_bits, tensors_of
@@ -95,6 +96,7 @@ class StageGraphs:
         self.given = given
         self.device = device
         self.is_last = False  # its results are copied before the stage runs again
+        self.around = Surroundings()  # that all stages of a pipeline share
         self.careful = False  # only what is guarded in full, whatever the stage says; each graph is compared
         self.graphs: list[dict] = [{} for _ in range(slots)]
         self.forms: dict[tuple, Form] = {}
@@ -109,8 +111,9 @@ class StageGraphs:
     def run(self, slot: int, stream: Any, inputs: Any) -> tuple[Any, bool]:
         """What the stage returned, and whether it lies in memory that the slot's next batch overwrites."""
         recent = self.recent[slot]
-        if recent is not None and recent.is_of(inputs) and recent.form.reach.guard.holds():
+        if recent is not None and recent.is_of(inputs) and recent.form.reach.guard.holds(self.around):
             return self.replayed(recent.form, recent.found)
+        self.around.known = None  # Python code may run
         if self.given.graph is False:
             return self.apart(slot, inputs)
         signature = signature_of(inputs)
@@ -123,7 +126,7 @@ class StageGraphs:
                 return self.eagerly(inputs)
             form = self.forms[signature[0]] = Form(signature[0])
         found = self.graphs[slot].get(signature)
-        if form.reach is not None and not form.refusal and not form.reach.guard.holds():
+        if form.reach is not None and not form.refusal and not form.reach.guard.holds(Surroundings()):
             changed = form.reach.guard.difference()
             if changed:
                 self.drop(form, changed)

@@ -118,6 +118,7 @@ class Pipeline:
         self.stages[-1].graphs.is_last = True
         for running in self.stages:
             running.graphs.careful = self.choice is not None
+            running.graphs.around = self.stages[0].graphs.around
         self.verification = Verification(state, self.slots * (len(stages) + 4)) if verify else None
         self.times = Times(self.device, [s.name for s in self.stages], timed_batches)
         self.running, self.timing = False, True
@@ -360,6 +361,7 @@ class Pipeline:
             if running.fixed[slot].is_kept():
                 running.refuse(slot)
         data = intake.bring_into_slot(slot, index, batch)
+        last.graphs.around.known = None  # whatever the loop's body did
         for moment, made, is_last, _, running in stages:
             if moment is not None and (error := steps.step(moment)):
                 steps.fail(error)
