@@ -29,6 +29,12 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(sluice_warnings INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=1000000>")
 endif()
 
+# Without optimisation, GCC makes and calls a function for each type that std::move and std::forward are used with, unless it is told
+# not to: a twentieth of its time.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 12)
+    target_compile_options(sluice_warnings INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-ffold-simple-inlines>")
+endif()
+
 # Beside Clang there is often its own linker, which takes a fifth of the time.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     find_program(SLUICE_LLD ld.lld)
