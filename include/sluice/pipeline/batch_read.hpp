@@ -51,7 +51,10 @@ public:
     /// Waits first where the destructor would.
     BatchRead& operator=(BatchRead&& other) noexcept;
     /// Waits where the batch names host memory.
-    ~BatchRead() { wait_quietly(); }
+    ~BatchRead() {
+        if (waits_ && waiter_)
+            wait_quietly();
+    }
 
     /// Waits until the batch has been read. Sends held batches on their way, as `flush` does, where it is one of them.
     /// Throws `Error` for a fault of that work.

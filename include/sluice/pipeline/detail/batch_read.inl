@@ -10,7 +10,8 @@ namespace sluice {
 
 SLUICE_BODY BatchRead& BatchRead::operator=(BatchRead&& other) noexcept {
     if (this != &other) {
-        wait_quietly();
+        if (waits_ && waiter_)
+            wait_quietly();
         waiter_ = std::move(other.waiter_);
         run_ = other.run_;
         number_ = other.number_;
@@ -37,8 +38,6 @@ SLUICE_BODY void BatchRead::stays() noexcept {
 
 // One reference alone: of several, GCC 12 takes one to be the last, and warns of the others in users' programs.
 SLUICE_BODY void BatchRead::wait_quietly() noexcept {
-    if (!waiter_ || !waits_)
-        return;
     const detail::BatchWaiterRef waiter = std::move(waiter_);
     try {
         // Behind an exception a stage may wait for a semaphore that nobody signals any more.

@@ -46,7 +46,7 @@ public:
     }
     BatchWaiter* operator->() const noexcept { return waiter_; }
     BatchWaiter& operator*() const noexcept { return *waiter_; }
-    explicit operator bool() const noexcept { return waiter_ != nullptr; }
+    SLUICE_ALWAYS_INLINE explicit operator bool() const noexcept { return waiter_ != nullptr; }
 
 private:
     BatchWaiter* waiter_ = nullptr;

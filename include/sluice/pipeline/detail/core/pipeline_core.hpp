@@ -142,6 +142,8 @@ private:
     /// Calls `work()`, and fails with what it throws.
     template <class Work>
     void or_fail(Work&& work);
+    void require_sound(const char* call);
+    void throw_known_fault();
     // In pipeline_tuning.inl:
     bool may_graph_whole_steps(bool each_stage) const;
     void use_graphs(bool each_stage, const GraphOptions& options);
@@ -150,11 +152,9 @@ private:
     void end_trial();
     void use(const ScheduleTrial& trial);
     // In pipeline_faults.inl:
-    void require_sound(const char* call);
     void throw_not_sound(const char* call);
     void throw_unreported() const;
     void throw_thread_fault();
-    void throw_known_fault();
     void throw_stream_fault();
     [[noreturn]] void fail();
     [[noreturn]] void fail_at(int stage, std::optional<std::size_t> batch, bool or_earlier,

@@ -162,6 +162,24 @@ void PipelineCore<B>::or_fail(Work&& work) {
 }
 
 template <Backend B>
+SLUICE_ALWAYS_INLINE inline void PipelineCore<B>::require_sound(const char* call) {
+    if (!failure_.empty() || waiter_->unreported != nullptr) [[unlikely]]
+        throw_not_sound(call);
+}
+
+// Fails with what is known without waiting to have gone wrong, and where, as far as that can be told.
+template <Backend B>
+SLUICE_ALWAYS_INLINE inline void PipelineCore<B>::throw_known_fault() {
+    bool streams_may_have_failed = true;
+    if constexpr (requires { B::any_failed(); })
+        streams_may_have_failed = B::any_failed();
+    if (streams_may_have_failed) [[unlikely]]
+        throw_stream_fault();
+    if (core_.thread_fault().known()) [[unlikely]]
+        throw_thread_fault();
+}
+
+template <Backend B>
 BatchRead PipelineCore<B>::submit(const GivenBatch<B>& batch, bool names_host_memory) {
     bool kept = false;
     submit_given(batch, {}, kept);
@@ -331,39 +349,6 @@ void PipelineCore<B>::sync() {
     if (first != nullptr)
         std::rethrow_exception(first);
     at_rest();
-}
-
-template <Backend B>
-void PipelineCore<B>::reset() {
-    const Call call(*this, "reset");
-    core_.drain();
-    drop_batches();
-    core_.forget_faults();
-    try {
-        core_.order->record_anew();
-        sync();
-    } catch (const Error& error) {
-        std::throw_with_nested(
-            Error(std::string("reset: the device is lost, and only a new process helps: ") + error.what()));
-    }
-    if (core_.times)
-        core_.times->clear();
-    inside_ = false;
-    if (tuning_)
-        parts_->tuner->interrupted();
-    begun_ = 0;
-    reading_ = results_ = 0;
-    submitted_ = 0;
-    dropped_ = 0;
-    if (core_.rates.any()) {
-        core_.rates.reset();
-        core_.slots.lay_out_rows(core_.plan, core_.rates);
-    }
-    at_rest();
-    results_left_ = {};
-    ++run_;
-    failure_.clear();
-    waiter_->unreported = nullptr;
 }
 
 template <Backend B>
