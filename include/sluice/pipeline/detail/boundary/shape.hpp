@@ -167,7 +167,6 @@ inline constexpr bool streams_are_threads = std::is_same_v<typename B::NativeStr
 /// `StageTuple` and `MakerTuple` are tuples of a pipeline's stages and slot makers.
 template <class StageTuple, class MakerTuple, Backend B>
 struct Shape {
-    using StageTypes = StageTuple;
     using Makers = MakerTuple;
     using backend = B;
     static constexpr std::size_t stages = std::tuple_size_v<StageTuple>;
