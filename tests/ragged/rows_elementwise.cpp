@@ -130,6 +130,8 @@ TEST_CASE("operands with too little room are refused") {
                    "at least 10 rows of 11"));
     CHECK(contains(text_of([&] { ragged::apply_padded(stream, Difference{}, out, batch, out, -1); }),
                    "width is -1"));
+    DeviceBuffer<float, B> none(0, stream);
+    CHECK(text_of([&] { ragged::apply_padded(stream, Difference{}, out, batch, none, 0); }).empty());
 }
 
 } // namespace ragged_rows_elementwise

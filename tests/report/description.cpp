@@ -170,6 +170,15 @@ TEST_CASE("a description knows windows, what is changed in place, and the bound"
     CHECK(contains(to_dot(description), "filter\\nhost 0, stream 1\\nin place\"];"));
 }
 
+TEST_CASE("a picture of a description says on how many threads a CPU stage runs") {
+    PipelineDescription description = describe(diamond({}));
+    StageDescription& report = description.stages[4];
+    report.streams.clear(); // as where such stages are not on streams
+    CHECK(contains(to_dot(description), ", a thread"));
+    report.lanes = 3;
+    CHECK(contains(to_dot(description), ", 3 threads"));
+}
+
 TEST_CASE("a description knows rates") {
     Stage load{"load", [](HostStreamRef, const int&, Images&) {}};
     Stage add{"add", [](HostStreamRef, const Images&, Loss&, Turn) {}, StageOptions<Host>{.every = 4}};
