@@ -125,6 +125,9 @@ TEST_CASE("advice: what is predicted is the longest of stages, launches, fills a
     overlapped.submit = 70;
     CHECK(predicted(stage, Schedule::overlapped, 2) == doctest::Approx(70));
     CHECK(predicted(stage, Schedule::graphed, 2) == doctest::Approx(50));
+    overlapped.held = 5; // of them the caller waits for a copy
+    CHECK(predicted(BoundPart::loop, Schedule::overlapped, 2) == doctest::Approx(105));
+    overlapped.held = 0;
     overlapped.waited = 59.5; // half a microsecond is left outside
     CHECK(predicted(BoundPart::loop, Schedule::overlapped, 2) == doctest::Approx(70.5));
     overlapped.waited = 100; // nothing is left outside

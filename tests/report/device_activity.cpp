@@ -59,6 +59,8 @@ TEST_CASE("each instant counts for the first cause that holds, in their order") 
     };
     activities.calls = {{zero + 38, zero + 50, 1, 0}, {zero + 45, zero + 55, 2, 0}};
     ActivityReport report = report_of(activities, {.timeline = &timeline});
+    CHECK(report.begin == zero);
+    CHECK(report.end == zero + 100);
     CHECK(report.wall == 100);
     CHECK(report.causes.kernel == 10);
     CHECK(report.causes.copy == 10);

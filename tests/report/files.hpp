@@ -48,7 +48,9 @@ void check_files(const std::string& expected, Write&& write) {
 
     const std::string taken = folder.file("taken");
     std::filesystem::create_directories(taken + "/full");
-    CHECK(contains(text_of([&] { write(taken); }), taken));
+    const std::string is_folder = text_of([&] { write(taken); });
+    CHECK(contains(is_folder, taken));
+    CHECK(contains(is_folder, "irectory")); // "Is a directory", or "Directory not empty"
     CHECK_FALSE(std::filesystem::exists(taken + ".part"));
 
     // A device that is always full.
