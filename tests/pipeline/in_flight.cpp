@@ -359,6 +359,33 @@ TEST_CASE("Pipeline: a submit that comes after the batch before is through waits
     }
 }
 
+TEST_CASE("BatchRead: one that is assigned a batch of after a reset is that batch's") {
+    if (!streams_overlap<B>())
+        return;
+    Gate<B> gate;
+    bool held = false;
+    AnyPipeline<PinnedSpan<const Word, B>, B> pipeline(
+        Stages{Stage{"copy",
+                     [&](Ref stream, const PinnedSpan<const Word, B>& batch, PinnedBuffer<Word, B>& out) {
+                         if (held)
+                             gate.hold(stream);
+                         copy(stream, out, batch);
+                     }},
+               Stage{"keep", [](Ref, const PinnedBuffer<Word, B>&) {}}},
+        Slots{make_word}, PipelineOptions{});
+    const Inputs<B> inputs(1, 1);
+    BatchRead read = pipeline.submit(inputs[0]);
+    pipeline.finish();
+    CHECK(read.is_ready());
+    pipeline.reset();
+    held = true;
+    read = pipeline.submit(inputs[0]);
+    CHECK_FALSE(read.is_ready());
+    gate.open();
+    pipeline.finish();
+    CHECK(read.is_ready());
+}
+
 TEST_CASE("BatchRead: is_ready lets a batch wait for others of its graph at first, and submits it when asked "
           "again") {
     std::size_t calls = 0;

@@ -106,6 +106,17 @@ void check_keys(const std::vector<T>& ascending) {
 
 } // namespace
 
+TEST_CASE("quotients are exact on both sides of 2^32") {
+    for (const std::int64_t a : {std::int64_t{0}, std::int64_t{7}, (std::int64_t{1} << 32) - 1,
+                                 std::int64_t{1} << 32, (std::int64_t{1} << 33) + 5, std::int64_t{1} << 62}) {
+        for (const std::int64_t b : {std::int64_t{1}, std::int64_t{3}, (std::int64_t{1} << 32) + 1}) {
+            CAPTURE(a);
+            CAPTURE(b);
+            CHECK(quotient(a, b) == a / b);
+        }
+    }
+}
+
 TEST_CASE("keys of values compare as they are to be sorted, and none comes behind the last") {
     check_keys<float>({-infinity, -3e38F, -1, -1e-40F, -0.0F, 0.0F, 1e-40F, 1, 3e38F, infinity, nan});
     check_keys<double>({-1e300, -1, 0, 1, 1e300, std::numeric_limits<double>::infinity()});
