@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import traceback
+import weakref
 from typing import Any, Callable, Iterator, Sequence
 
 import torch
@@ -51,12 +52,13 @@ class GraphMemory:
         self.device = device
         self.shared = shared
         self.pool: Any = None
+        self.graphs: weakref.WeakSet = weakref.WeakSet()  # in that pool
         self.twins: list[Twin] = []
 
     def pool_for_capture(self) -> Any:
         if not self.shared:
             return torch.cuda.MemPool()
-        if self.pool is None:
+        if not self.graphs:  # PyTorch gives up a pool for pinned memory with its last graph, and refuses to begin it again
             self.pool = torch.cuda.MemPool()
         return self.pool
 
@@ -134,7 +136,9 @@ def capture(device: torch.device, stream: torch.cuda.Stream, work: Callable[[], 
                 memory.twins.clear()  # they count as being captured for ever
                 give_back(device, graph, pool, error)
                 raise
-    return CapturedGraph(graph, pool, twins), result
+    captured = CapturedGraph(graph, pool, twins)
+    memory.graphs.add(captured)
+    return captured, result
 
 
 def give_back(device: torch.device, graph: torch.cuda.CUDAGraph, pool: Any, error: BaseException) -> None:
