@@ -627,7 +627,7 @@ class TestOnTheDevice:
         run = sluice.pipeline(lambda x: x + torch.rand(8, device="cuda", generator=own), lambda x: x + 0, schedule="graphed")
         found = [x.tolist() for _ in range(2) for x in run([torch.zeros(8)] * COUNT)]
         assert found == expected
-        assert run.stages[0].graphs.replays > COUNT
+        assert run.stages[0].graphs.replays > COUNT, str(run.report())
 
     def test_a_seed_that_is_set_between_epochs(self):
         run = sluice.pipeline(lambda x: x + torch.rand(8, device="cuda"), schedule="graphed")

@@ -21,7 +21,7 @@ class Twin:
 
     def __init__(self, source: torch.Generator) -> None:
         self.source = source
-        self.own = torch.Generator(source.device)
+        self.own = torch.Generator(source.device)  # whose state takes the other's place
         self.seed = source.initial_seed()
         self.own.manual_seed(self.seed)
         self.start = 0
@@ -42,6 +42,11 @@ class Twin:
             return False
         self.source.set_offset(now)
         return True
+
+
+def is_of(generator: torch.Generator, device: torch.device) -> bool:
+    """One that was made for "cuda" has no number."""
+    return generator.device.type == device.type and generator.device.index in (None, device.index)
 
 
 class GraphMemory:
@@ -66,7 +71,7 @@ class GraphMemory:
         """For the device's own generator, and `generators`."""
         found = []
         for source in [torch.cuda.default_generators[self.device.index], *generators]:
-            if source.device != self.device or any(twin.source is source for twin in found):
+            if not is_of(source, self.device) or any(twin.source is source for twin in found):
                 continue
             twin = next((twin for twin in self.twins if twin.source is source), None)
             if twin is None:

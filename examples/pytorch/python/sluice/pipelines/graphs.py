@@ -13,6 +13,7 @@ from typing import Any, Optional
 
 import torch
 
+from sluice.pipelines.captures import is_of
 from sluice.pipelines.devices import Device
 from sluice.pipelines.guards import Surroundings
 from sluice.pipelines.reach import Reach
@@ -255,7 +256,7 @@ class StageGraphs:
         if watch.operations is None:
             return
         for generator in watch.operations.generators:
-            if generator.device == self.device.device and not any(generator is known for known in reach.generators):
+            if is_of(generator, self.device.device) and not any(generator is known for known in reach.generators):
                 reach.generators.append(generator)
         watch.operations.outside, watch.operations.written = {}, {}
 
