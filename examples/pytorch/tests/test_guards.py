@@ -86,6 +86,10 @@ def replays(run, name="train"):
     return run.report().replays[name]
 
 
+def smaller(weight):
+    weight.grad.mul_(0.1)
+
+
 def step_and_decay(training, x, y):
     loss = Training.train(training, x, y)
     training.optimizer.param_groups[0]["lr"].mul_(0.99)
@@ -350,6 +354,17 @@ class TestModels:
             finally:
                 dist.destroy_process_group()
 
+    def test_a_hook_of_a_weight(self, device, schedule):
+        def between(training, epoch):
+            if epoch == 0:
+                training.model[0].weight.register_hook(lambda gradient: gradient * 0.5)
+            elif epoch == 1:
+                training.model[3].weight.register_post_accumulate_grad_hook(smaller)
+
+        run = beside_a_plain_loop(device, schedule, lambda: Training(device), 3, between)
+        if schedule == "graphed":
+            assert replays(run) > 2 * COUNT, str(run.report())
+
     def test_an_encoder_that_learns(self, device, schedule):
         class Both(Training):
             def __init__(self):
@@ -441,6 +456,37 @@ class TestNumbers:
         scale = functools.partial(lambda x, table: x * table[0], table=[1.0])
         self.check(device, schedule, scale, lambda i: scale.keywords["table"].__setitem__(0, float(i)), float)
 
+    def test_by_a_name_that_is_made(self, device, schedule):
+        class Holder:
+            factor_1 = None
+
+        holder = Holder()
+        holder.factor_1 = 1.0
+
+        def scale(x):
+            return x * getattr(holder, f"factor_{x.dim()}")
+
+        self.check(device, schedule, scale, lambda i: setattr(holder, "factor_1", float(i)), float)
+
+    def test_a_method_of_a_class_that_is_replaced(self, device, schedule):
+        class Scale:
+            def factor(self):
+                return 0.0
+
+            def __call__(self, x):
+                return x * self.factor()
+
+        def change(i):
+            Scale.factor = lambda self: float(i)
+
+        self.check(device, schedule, Scale(), change, float)
+
+    def test_a_default_device(self, device, schedule):
+        run = sluice.pipeline(lambda x: x + torch.ones(2).to(x.device), schedule=schedule, device=graphing(device))
+        for epoch in range(3):
+            with torch.device("cpu" if epoch % 2 else device):
+                assert [x[0].item() for x in run([torch.ones(2, device="cpu")] * COUNT)] == [2] * COUNT
+
     def test_a_default(self, device, schedule):
         def scale(x, factor=1.0):
             return x * factor
@@ -496,10 +542,11 @@ class TestNumbers:
         if first:
             assert "held is a builtins.range_iterator" in run.report().refusals["scale"]
 
-    @pytest.mark.parametrize("draw", ["random.random()", "numpy.random.rand()", "time.perf_counter()", "torch.rand(()).item()"])
+    @pytest.mark.parametrize("draw", ["random.random()", "numpy.random.rand()", "time.perf_counter()", "torch.rand(()).item()",
+                                      "datetime.datetime.now().timestamp() % 1e6"])
     def test_of_the_host(self, device, schedule, draw):
         known: dict = {}
-        exec("import random, time, torch\ntry:\n import numpy\nexcept ImportError: pass\n"  # noqa: S102
+        exec("import datetime, random, time, torch\ntry:\n import numpy\nexcept ImportError: pass\n"  # noqa: S102
              f"def scale(x):\n return x + {draw}", known)
         if "numpy" in draw and "numpy" not in known:
             pytest.skip("numpy is not installed")
@@ -548,6 +595,12 @@ class TestBatches:
         batches = [(torch.zeros(2), first if i // 7 % 2 else second) for i in range(COUNT)]
         run = sluice.pipeline(which, schedule=schedule, device=graphing(device))
         assert [x[0].item() for x in run(batches)] == [1 if i // 7 % 2 else 2 for i in range(COUNT)]
+
+    def test_many_shapes(self, device, schedule):
+        sizes = [1 + i % 11 for i in range(3 * COUNT)]
+        run = sluice.pipeline(lambda x: x * 2, schedule=schedule, device=graphing(device))
+        for _ in range(2):
+            assert [x.tolist() for x in run([torch.full((size,), float(size)) for size in sizes])] == [[2.0 * s] * s for s in sizes]
 
     def test_objects(self, device, schedule):
         class Value:

@@ -124,6 +124,7 @@ class StageGraphs:
         form = self.forms.get(signature[0])
         if form is None:
             if len(self.forms) >= MOST_FORMS:
+                self.refusal = self.refusal or f"batches come in more than {MOST_FORMS} forms"
                 return self.eagerly(inputs)
             form = self.forms[signature[0]] = Form(signature[0])
         found = self.graphs[slot].get(signature)
@@ -155,9 +156,8 @@ class StageGraphs:
             return self.watched(form, inputs)
         place = self.graphs[slot]
         if not form.is_steady or signature not in place:
-            if len(place) >= MOST_GRAPHS:
-                self.device.synchronize()  # it may be under way
-                del place[next(iter(place))]
+            if len(place) >= MOST_GRAPHS and not self.make_room(place, form):
+                return self.eagerly(inputs)
             place[signature] = SEEN
             outputs = self.eagerly(inputs)
             changed = form.reach.guard.difference()
@@ -170,6 +170,15 @@ class StageGraphs:
             return self.eagerly(inputs)
         place[signature] = captured
         return self.first_replay(form, captured, inputs)
+
+    def make_room(self, place: dict, form: Form) -> bool:
+        """Forgets what has not become a graph, or a graph of the same form, whose tensors lie elsewhere now."""
+        for signature, found in place.items():
+            if found is SEEN or signature[0] == form.key:
+                self.device.synchronize()  # it may be under way
+                del place[signature]
+                return True
+        return False
 
     def eagerly(self, inputs: Any) -> tuple[Any, bool]:
         self.eager += 1

@@ -9,6 +9,8 @@ import enum
 import functools
 import gc
 import inspect
+import pathlib
+import re
 import sys
 import types
 from typing import Any, Iterator
@@ -19,7 +21,7 @@ from sluice.pipelines.guards import Guard
 from sluice.pipelines.watching import LIMIT, Watch, is_library, key_of, storages_of
 
 ATOMS = (int, float, complex, bool, str, bytes, type(None), type(...), torch.dtype, torch.device, torch.Size, torch.layout,
-         torch.memory_format, range, slice, enum.Enum, torch.finfo, torch.iinfo, type(NotImplemented))
+         torch.memory_format, range, slice, enum.Enum, torch.finfo, torch.iinfo, type(NotImplemented), re.Pattern, pathlib.PurePath)
 RECORDS = (types.SimpleNamespace, argparse.Namespace)
 CONTAINERS = (dict, list, tuple, set, frozenset, collections.deque)
 SCHEDULERS = (torch.optim.lr_scheduler.LRScheduler, torch.optim.lr_scheduler.ReduceLROnPlateau)
@@ -114,6 +116,8 @@ class Reach:
                 self.refuse(f"{path}, a GradScaler, reads on the host whether gradients are finite")
         elif isinstance(value, torch.Generator):
             self.generators.append(value)
+        elif isinstance(value, (torch.cuda.Event, torch.cuda.Stream)):
+            self.note(f"{path} is a stream or an event of its own")
         elif isinstance(value, types.FunctionType):
             self.function(value, path, depth, force)
         elif isinstance(value, types.MethodType):
@@ -147,8 +151,9 @@ class Reach:
             return
         if self.device.type == "cuda" and tensor.device.type == "cpu":
             self.note(f"{path} is a tensor of the CPU")
-        hooks = tensor._backward_hooks, getattr(tensor, "_post_accumulate_grad_hooks", None)
-        for place in hooks:
+        for name in ("_backward_hooks", "_post_accumulate_grad_hooks") if tensor.requires_grad else ():
+            place = getattr(tensor, name, None)
+            self.guard.attribute(tensor, name, place, f"hooks of {path}")
             if place:
                 self.guard.size(place, f"hooks of {path}")
                 for hook in place.values():
@@ -175,6 +180,8 @@ class Reach:
 
     def members(self, owner: Any, names: Any, path: str, depth: int) -> None:
         """Attributes of those names, of an object, a class or a module of Python's."""
+        if self.watch.by_name and names is self.names and not isinstance(owner, types.MappingProxyType) and depth < DEEP - 2:
+            names = list(owner)  # which names are looked up is not to be seen
         for name in names:
             if name in owner:
                 self.guard.item(owner, name, owner[name], f"{path}.{name}")
@@ -218,10 +225,12 @@ class Reach:
                     self.visit(held, name, depth + 1, force)
 
     def python_module(self, module: types.ModuleType, path: str, depth: int) -> None:
+        if module.__name__ == "os" and "environ" in self.names:
+            self.note("it uses os.environ of the host")
         if module.__name__ == "numpy" and "random" in self.names:
             self.note("it uses numpy.random of the host")
         if not is_library(getattr(module, "__file__", None) or "<frozen>"):
-            self.members(vars(module), self.names, path, depth)
+            self.members(vars(module), [*self.names], path, depth)
 
     def kind(self, kind: type, path: str, depth: int, force: bool = False) -> None:
         """A class: functions of it that were called, and what its objects share."""
@@ -238,6 +247,9 @@ class Reach:
                     continue
                 held = getattr(held, "__func__", getattr(held, "func", held))
                 if callable(held):
+                    code = getattr(held, "__code__", None)
+                    if code is not None and (force or key_of(code) in self.watch.codes):
+                        self.guard.item(vars(base), name, vars(base)[name], f"{path}.{name}")
                     if not isinstance(held, type) or name in self.names:
                         self.visit(held, f"{path}.{name}", depth + 1, force)
                 elif name in self.names and not inspect.isdatadescriptor(held) and not name.startswith("__"):

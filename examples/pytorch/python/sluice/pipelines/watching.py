@@ -25,7 +25,8 @@ HOST_MODULES = {"time", "datetime", "random", "_random", "posix", "os", "io", "_
 KNOWN_MODULES = {*sys.stdlib_module_names, "torch", "numpy", "sluice"}
 ASIDE = (os.path.join("torch", "_dynamo", "convert_frame.py"), "<frozen importlib._bootstrap>")  # what goes on there is no stage's
 OF_GRADIENTS = {"zero_grad", "step", "backward", "grad", "clip_grad_norm_", "clip_grad_value_", "get_total_norm"}
-HOST_FUNCTIONS = (print, open, input, exec, eval)
+HOST_FUNCTIONS = (print, open, input, exec, eval, globals, locals)
+BY_NAME = (getattr, vars, dir)  # which look up attributes whose names are not in the code
 LIMIT = 5  # reasons of one kind
 
 
@@ -177,6 +178,7 @@ class Watch:
         self.acting: list[Any] = []  # optimizers and schedulers that made a step
         self.backward = False
         self.first = ""  # of calls that have to do with gradients
+        self.by_name = False
         self.reasons: list[str] = []
         self.files: dict[str, bool] = {}
         self.seen: set[Any] = set()
@@ -233,6 +235,7 @@ class Watch:
         if code.co_name == "__torch_dispatch__":  # of somebody who follows operations, as this does
             return
         if not library:
+            self.by_name = self.by_name or "__dict__" in code.co_names
             self.codes.setdefault(key_of(code), (code, frame.f_globals))
         elif code not in self.seen:
             self.host_module(frame, code)
@@ -250,7 +253,10 @@ class Watch:
         if self.is_library(frame):
             return
         owner = getattr(function, "__self__", None)
-        module = getattr(function, "__module__", None) or (type(owner).__module__ if owner is not None else "")
+        module = getattr(function, "__module__", None) or getattr(owner, "__module__", None) or (
+            type(owner).__module__ if owner is not None else "")
+        if function in BY_NAME:
+            self.by_name = True
         if function in HOST_FUNCTIONS or module in HOST_MODULES or module.startswith("numpy.random"):
             self.note(f"it calls {module}.{getattr(function, '__name__', '')} of the host")
         elif module and module.split(".")[0] not in KNOWN_MODULES:
