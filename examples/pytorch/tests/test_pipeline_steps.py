@@ -85,26 +85,20 @@ def pretended(monkeypatch):
     return state
 
 
-def begin(steps, moment: int, copied: int) -> None:
-    error = steps.start(moment, copied)
-    if error:
-        steps.fail_to_start(error, moment, copied)
-
-
 def log_of(make, plan) -> list:
     PretendedEvent.made = 0
     LOG.clear()
     steps = make()
     for slot in range(plan.slots):
         for beginning in (plan.begin, plan.begin_small):
-            begin(steps, beginning(slot), plan.copied(slot))
+            steps.begin(beginning(slot), plan.copied(slot))
             for place in range(beginning == plan.begin_small, len(plan.stages)):
                 steps.run(plan.stage(slot, place))
             steps.run(plan.end_and_read(slot) if slot else plan.end(slot))
         steps.restore()
         steps.read(plan.read(slot))
         steps.wait(plan.copied(slot))
-    begin(steps, plan.begin(0), plan.copied(0))  # and a stage fails
+    steps.begin(plan.begin(0), plan.copied(0))  # and a stage fails
     steps.restore()
     return list(LOG)
 
@@ -154,13 +148,13 @@ def test_the_library_does_what_the_plan_says(compiled, monkeypatch, stages):
             lines.append({0: f"record {base + event} {stream}", 1: f"wait {base + event} {stream}", 2: f"current {stream} 1", 3: "back 0 90"}[operation])
         return lines
 
-    begin(steps, plan.begin(0), plan.copied(0))
+    steps.begin(plan.begin(0), plan.copied(0))
     base = int(notes().decode().split()[1]) - plan.over(0)  # pretended events are numbered on
     steps.restore()
     for slot in range(plan.slots):
         for beginning in (plan.begin, plan.begin_small):
             clear(slot)
-            begin(steps, beginning(slot), plan.copied(slot))
+            steps.begin(beginning(slot), plan.copied(slot))
             lines = [f"host {base + plan.copied(slot)} 0"] if slot else []
             lines += expected(beginning(slot))
             for place in range(len(stages)):
@@ -174,6 +168,6 @@ def test_the_library_does_what_the_plan_says(compiled, monkeypatch, stages):
         clear(0)
         steps.read(plan.read(slot))
         assert notes().decode().split("\n")[:-1] == [*expected(plan.read(slot)), "back 0 90"]
-    begin(steps, plan.begin(0), plan.copied(0))  # and a stage fails
+    steps.begin(plan.begin(0), plan.copied(0))  # and a stage fails
     steps.restore()
     assert ctypes.CDLL(str(compiled)).pretended_state() == 900

@@ -1,7 +1,8 @@
 """Pipelines: stages of Python callables over a loader's batches, race-free by construction.
 
-Plain Python over PyTorch's own streams, events and graphs: a batch costs some tens of microseconds of it, less than the launches
-of a training step, and everything that PyTorch knows of these objects (its allocator's pools, captures, profilers) goes on
+What waits for what is a table (`plan`), made once for a pipeline. A moment of it is one call of the operators' library
+(`compiled`, src/steps_cuda.cpp) where that was built with CUDA, and a few of PyTorch's own elsewhere: streams, events and
+graphs are PyTorch's all the same, and everything that it knows of them (its allocator's pools, captures, profilers) goes on
 working.
 """
 

@@ -69,6 +69,11 @@ class CompiledSteps(Steps):
         self.start = functools.partial(calls.begin, self.handle)
         weakref.finalize(self, calls.free, self.handle)
 
+    def begin(self, moment: int, copied: int) -> None:
+        error = self.start(moment, copied)
+        if error:
+            self.fail_to_start(error, moment, copied)
+
     def fail_to_start(self, error: int, moment: int, copied: int) -> None:
         if error == NOT_YET:
             self.wait(copied)
