@@ -130,6 +130,14 @@ SLUICE_STEPS int sluice_steps_read(void* handle, int moment) {
 
 SLUICE_STEPS int sluice_steps_restore(void* handle) { return static_cast<Steps*>(handle)->back(); }
 
+/// 1 or 0; after an error, which another call tells, 1.
+SLUICE_STEPS int sluice_steps_is_reached(void* handle, int event) {
+    if (cudaEventQuery(static_cast<Steps*>(handle)->events[static_cast<std::size_t>(event)]) != cudaErrorNotReady)
+        return 1;
+    cudaGetLastError();
+    return 0;
+}
+
 /// Waits on the calling thread.
 SLUICE_STEPS int sluice_steps_wait(void* handle, int event) {
     return cudaEventSynchronize(static_cast<Steps*>(handle)->events[static_cast<std::size_t>(event)]);

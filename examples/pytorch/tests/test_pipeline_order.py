@@ -2,12 +2,23 @@
 
 import collections
 import sys
+from typing import Optional
 
 import pytest
 import torch
 from watched_device import WatchedDevice
 
 import sluice
+
+
+class Idle(WatchedDevice):
+    """It is done with all by the time that somebody looks, and then not, in turns: what waits is checked all the same."""
+
+    looks = 0
+
+    def is_reached(self, event) -> bool:
+        self.looks += 1
+        return self.looks // 5 % 2 == 0
 
 
 @pytest.fixture(params=["small batches", "large batches"], autouse=True)
@@ -98,10 +109,10 @@ def test_a_missing_wait_is_seen(size):
 class Freed:
     """Stages that allocate what they return, and pass on all that they were given: memory that is freed is its stream's next."""
 
-    def __init__(self, stages: int, slots: int, keep: int, schedule: str = "overlapped", skip: int = -1) -> None:
-        self.device, self.keep = WatchedDevice(skip), keep
-        self.run = sluice.pipeline(*(self.stage(f"stage {place}") for place in range(stages)), schedule=schedule, slots=slots,
-                                   device=self.device)
+    def __init__(self, stages: int, slots: int, keep: int, device: Optional[WatchedDevice] = None, skip: int = -1, **options) -> None:
+        self.device, self.keep = device or WatchedDevice(skip), keep
+        self.run = sluice.pipeline(*(self.stage(f"stage {place}") for place in range(stages)), schedule="overlapped", slots=slots,
+                                   device=self.device, **options)
         bring = self.run.intake.bring
 
         def watched_bring(slot, index, batch):
@@ -175,3 +186,16 @@ def test_each_stage_of_the_first_batch_runs_alone(schedule):
         list(pipe([torch.tensor(i) for i in range(3)]))
     assert log[:4] == ["a 0", "synchronize", "b 0", "synchronize"]
     assert log.count("synchronize") == 2
+
+
+@pytest.mark.parametrize("keep", [0, 1, 2, 5])
+@pytest.mark.parametrize("stages,slots", [(2, 3), (3, 2), (4, 5)])
+def test_stages_that_go_together_and_apart(monkeypatch, size, stages, slots, keep):
+    monkeypatch.setattr(sys.modules["sluice.pipelines.pipeline"], "EVERY", 0)  # looks at each batch
+    monkeypatch.setattr(sys.modules["sluice.pipelines.pipeline"], "VOTES", 3)
+    freed = Freed(stages, slots, keep, device=Idle(), timed_batches=0)
+    went = []
+    go = freed.run.go
+    freed.run.go = lambda way: (went.append(way is freed.run.together), go(way))
+    assert freed.races(60) == []
+    assert (True in went and False in went) is (size == "small batches")

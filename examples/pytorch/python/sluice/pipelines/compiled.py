@@ -29,6 +29,7 @@ class Library:
         self.read = self.function(short.sluice_steps_read, integer, address, integer)
         self.restore = self.function(short.sluice_steps_restore, integer, address)
         self.wait = self.function(long.sluice_steps_wait, integer, address, integer)
+        self.is_reached = self.function(short.sluice_steps_is_reached, integer, address, integer)
         self.message = self.function(short.sluice_steps_message, ctypes.c_char_p, integer)
 
     @staticmethod
@@ -95,6 +96,9 @@ class CompiledSteps(Steps):
         error = self.calls.restore(self.handle)
         if error:
             self.fail(error)
+
+    def is_reached(self, event: int) -> bool:
+        return self.calls.is_reached(self.handle, event) != 0
 
     def wait(self, event: int) -> None:
         error = self.calls.wait(self.handle, event)

@@ -54,6 +54,9 @@ class CpuDevice:
     def wait_on_host(self, event: Any) -> None:
         pass
 
+    def is_reached(self, event: Any) -> bool:
+        return False
+
     def give_away(self, memory: torch.Tensor, streams: Sequence[Any]) -> None:
         """`memory` may be freed at any time, by somebody who works on any of `streams`."""
 
@@ -185,6 +188,9 @@ class CudaSteps(Steps):
     @staticmethod
     def numbers_of(stream: torch.cuda.Stream) -> tuple[int, int, int]:
         return stream.stream_id, stream.device_index, stream.device_type
+
+    def is_reached(self, event: int) -> bool:
+        return self.reached[event]()
 
     def look_up(self) -> None:
         self.back = torch._C._cuda_getCurrentStream(self.index)

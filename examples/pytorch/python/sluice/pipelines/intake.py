@@ -86,11 +86,18 @@ class Intake:
         return placed
 
     def alone(self, batch: Any) -> Any:
-        """A copy of a batch on the current stream, as `batch.to(device)` makes it."""
+        """A copy of a batch on the current stream, as `batch.to(device)` makes it; a list in place of a tuple."""
         kind = type(batch)
-        if kind is tuple or kind is list:
-            return kind([self.copy_of(leaf) if type(leaf) is torch.Tensor else map_tensors(self.copy_of, leaf) for leaf in batch])
-        return map_tensors(self.copy_of, batch)
+        if kind is not tuple and kind is not list:
+            return map_tensors(self.copy_of, batch)
+        moved = []
+        for leaf in batch:
+            if type(leaf) is torch.Tensor:
+                copy = leaf.to(self.target, non_blocking=True)
+                moved.append(leaf.clone() if copy is leaf else copy)
+            else:
+                moved.append(map_tensors(self.copy_of, leaf))
+        return moved
 
     def copy_of(self, tensor: torch.Tensor) -> torch.Tensor:
         moved = tensor.to(self.target, non_blocking=True)

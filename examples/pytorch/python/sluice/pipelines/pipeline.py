@@ -21,6 +21,7 @@ from sluice.pipelines.verify import Verification
 
 SCHEDULES = ("serial", "overlapped", "graphed", "automatic")
 NONE: Any = object()  # in place of a batch
+EVERY, VOTES = 15, 8  # a look at each 16th batch
 SMALL = 1 << 18  # bytes of a batch whose copy takes less than what a stream of its own costs
 
 
@@ -100,13 +101,14 @@ class Pipeline:
         self.stream = self.device.stream()  # of the copies
         self.streams = [self.stream, *(running.stream for running in self.stages)]
         self.steps = self.device.steps(plan, self.streams)
-        # Of each slot: a moment, the event after which the batch was copied, and for each stage what comes before, and what it is.
-        self.of_large, self.of_small = [], []
-        for slot in range(self.slots):
-            stages_of = [(plan.stage(slot, place), running.made, running is self.stages[-1], running.function, running)
-                         for place, running in enumerate(self.stages)]
-            self.of_large.append((plan.begin(slot), plan.copied(slot), stages_of))
-            self.of_small.append((plan.begin_small(slot), plan.done(slot, plan.first_done), [(None, *stages_of[0][1:]), *stages_of[1:]]))
+        self.of_large, self.of_small = self.turns_of(plan), self.turns_of(plan, small=True)
+        self.apart = (self.steps, self.of_small, plan)
+        self.together: Any = None  # the same with one stream for all stages, if that may be
+        if len(stages) > 1 and all(s.stream is None and s.priority == given[0].priority for s in given):
+            one = Plan([1] * len(stages), self.slots)
+            steps = self.device.steps(one, [self.stream, self.stages[0].stream])
+            self.together = (steps, self.turns_of(one, small=True), one)
+        self.votes = 0  # for the other way, one after another
         self.all_but_last = self.stages[:-1]  # of the last one, results are copies
         self.begins: list = []  # either of them
         self.ends = [[end(slot) for slot in range(self.slots)] for end in (plan.end, plan.end_and_read)]
@@ -126,6 +128,32 @@ class Pipeline:
         self.pushed: Any = NONE  # a batch that the next schedule begins with
         self.before = 0  # those of iterations before
         self.seconds = 0.0
+
+    def turns_of(self, plan: Plan, small: bool = False) -> list[tuple]:
+        """Of each slot: a moment, the event after which the batch was copied, and for each stage what comes before, and what it is."""
+        found = []
+        for slot in range(self.slots):
+            stages = [(plan.stage(slot, place), running.made, running is self.stages[-1], running.function, running)
+                      for place, running in enumerate(self.stages)]
+            if small:
+                stages[0] = (None, *stages[0][1:])
+                found.append((plan.begin_small(slot), plan.done(slot, plan.first_done), stages))
+            else:
+                found.append((plan.begin(slot), plan.copied(slot), stages))
+        return found
+
+    def vote(self, index: int) -> None:
+        """Whether stages have streams of their own. There is nothing to overlap where the device is done with a batch while the host
+        enqueues the next; eight such looks in a row decide. Waits for the device where that changes."""
+        is_done = self.steps.is_reached(self.plan.done((index - 2) % self.slots, len(self.stages) - 1))
+        self.votes = self.votes + 1 if is_done is (self.begins is self.apart[1]) else 0
+        if self.votes == VOTES:
+            self.go(self.together if is_done else self.apart)
+
+    def go(self, way: tuple) -> None:
+        self.settle()
+        self.votes = 0
+        self.steps, self.begins, self.plan = way
 
     def __call__(self, batches: Iterable) -> Iterator[Any]:
         """The results of the last stage, in the order of the batches."""
@@ -194,41 +222,51 @@ class Pipeline:
 
     def serially(self, source: Iterator[Any]) -> Iterator[Any]:
         """A plain loop on the caller's stream: a batch's result comes before the next batch is asked for."""
-        begin, bring, stages, reuse = self.times.begin, self.intake.alone, self.stages, self.intake.reuse
+        bring, reuse, choice, verification = self.intake.alone, self.intake.reuse, self.choice, self.verification
+        stages = [(running, running.function) for running in self.stages]
+        trial = None
         if self.pushed is not NONE:
             source = itertools.chain([self.pushed], source)
+        self.timing = True
         for batch in source:
-            if self.choice is not None and self.changes(batch):
-                return
-            timed = begin("serial")
-            trial = None if self.choice is None else self.choice.trial
-            index = self.begun
+            if choice is not None:
+                if self.changes(batch):
+                    return
+                trial = choice.trial
+            timed = self.timing and self.is_timed("serial")
             data = bring(batch)
+            batch = NONE
             if reuse:
                 self.device.synchronize()
-            del batch
             try:
-                for place, running in enumerate(stages):
-                    if timed:
-                        self.times.mark(place, self.device.current_stream())
+                for running, function in stages:
                     kind = type(data)
-                    if trial is not None:
-                        data = trial.call(place, running.function, data)
+                    if timed or trial is not None:
+                        data = self.watched(running, data, timed, trial)
+                    elif kind is tuple or kind is list:
+                        data = function(*data)
                     else:
-                        data = running.function(*data) if kind is tuple or kind is list else call(running.function, data)
-                    if timed:
-                        self.times.mark(place, self.device.current_stream())
+                        data = call(function, data)
             except Exception as error:
-                raise stage_error(running.name, index, error) from error
+                raise stage_error(running.name, self.begun, error) from error
             self.begun += 1
-            if self.verification is not None:
-                self.verification.compare(index, data)
+            if verification is not None:
+                verification.compare(self.begun - 1, data)
             if trial is not None:
                 trial.before_body()
             yield data
-            del data
+            data = NONE
             if trial is not None:
-                self.choice.tried_serially()
+                choice.tried_serially()
+
+    def watched(self, running: RunningStage, data: Any, timed: bool, trial: Any) -> Any:
+        """A stage of a plain loop."""
+        if timed:
+            self.times.mark(running.place, self.device.current_stream())
+        data = call(running.function, data) if trial is None else trial.call(running.place, running.function, data)
+        if timed:
+            self.times.mark(running.place, self.device.current_stream())
+        return data
 
     def overlapping(self, source: Iterator[Any]) -> Iterator[Any]:
         """Results come `slots - 1` batches late; all of those before an error come before it."""
@@ -279,11 +317,16 @@ class Pipeline:
     def by_size(self, batch: Any) -> list:
         """Where the first batch is copied, and the others: that they may be of other sizes bears on what runs beside what alone."""
         size = sum(tensor.nbytes for tensor in tensors_of(batch) if is_plain(tensor))
-        self.begins = self.of_small if size <= SMALL else self.of_large
+        small = self.of_small if self.steps is self.apart[0] else self.together[1]
+        if size > SMALL and self.steps is not self.apart[0]:
+            self.go(self.apart)
+        self.begins = small if size <= SMALL else self.of_large
         return self.begins
 
     def is_timed(self, schedule: str) -> bool:
         timed = self.times.begin(schedule)
+        if timed and self.together is not None and self.steps is self.together[0]:
+            self.go(self.apart)  # whose streams are those that are timed
         self.timing = len(self.times.marks) < self.times.most
         return timed
 
@@ -291,8 +334,10 @@ class Pipeline:
         """Enqueues all stages for a batch, and what of `ends` is the slot's: the caller's wait for the result of the batch `slots - 1`
         before may be in it. All is in memory of its own, which is held until its stream comes after all readers. What somebody holds
         then is theirs: memory of results is looked at a batch later, since the loop's variables hold one."""
-        slot, intake, step = index % self.slots, self.intake, self.steps.step
+        if index & EVERY == EVERY and self.together is not None and not self.timing and self.begins is not self.of_large:
+            self.vote(index)
         timed = self.timing and self.is_timed("overlapped")
+        slot, intake, step = index % self.slots, self.intake, self.steps.step
         late, over = [], self.late
         place = intake.slots[slot]
         moment, copied, stages = (self.begins or self.by_size(batch))[slot]
@@ -345,8 +390,10 @@ class Pipeline:
 
     def submit_graphed(self, index: int, batch: Any, ends: list[int]) -> Any:
         """The same in memory of the slot, where stages become graphs. Only results may be held."""
-        slot, steps, intake, last = index % self.slots, self.steps, self.intake, self.stages[-1]
+        if index & EVERY == EVERY and self.together is not None and not self.timing and self.begins is not self.of_large:
+            self.vote(index)
         timed = self.timing and self.is_timed("graphed")
+        slot, steps, intake, last = index % self.slots, self.steps, self.intake, self.stages[-1]
         over = self.late
         place = intake.slots[slot]
         moment, copied, stages = (self.begins or self.by_size(batch))[slot]

@@ -120,6 +120,9 @@ class Steps:
             self.inside = False
             self.device.switch(self.caller)
 
+    def is_reached(self, event: int) -> bool:
+        return self.device.is_reached(self.events[event])
+
     def wait(self, event: int) -> None:
         """On the host."""
         self.device.wait_on_host(self.events[event])
