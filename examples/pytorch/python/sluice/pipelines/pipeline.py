@@ -21,6 +21,7 @@ from sluice.pipelines.verify import Verification
 
 SCHEDULES = ("serial", "overlapped", "graphed", "automatic")
 NONE: Any = object()  # in place of a batch
+TENSOR, STRIDED = torch.Tensor, torch.strided
 EVERY, VOTES = 15, 8  # a look at each 16th batch
 SMALL = 1 << 18  # bytes of a batch whose copy takes less than what a stream of its own costs
 
@@ -133,8 +134,9 @@ class Pipeline:
         """Of each slot: a moment, the event after which the batch was copied, and for each stage what comes before, and what it is."""
         found = []
         for slot in range(self.slots):
-            stages = [(plan.stage(slot, place), running.made, running is self.stages[-1], running.function, running)
-                      for place, running in enumerate(self.stages)]
+            moments = [plan.stage(slot, place) for place in range(len(self.stages))]  # some of which are empty
+            stages = [(moment if plan.moments[moment] else None, running.made, running is self.stages[-1], running.function, running)
+                      for moment, running in zip(moments, self.stages)]
             if small:
                 stages[0] = (None, *stages[0][1:])
                 found.append((plan.begin_small(slot), plan.done(slot, plan.first_done), stages))
@@ -243,6 +245,8 @@ class Pipeline:
                     kind = type(data)
                     if timed or trial is not None:
                         data = self.watched(running, data, timed, trial)
+                    elif kind is TENSOR:
+                        data = function(data)
                     elif kind is tuple or kind is list:
                         data = function(*data)
                     else:
@@ -363,12 +367,18 @@ class Pipeline:
                 self.times.mark(running.place, running.stream)
             kind = type(data)
             try:
-                data = function(*data) if kind is tuple or kind is list else call(function, data)
+                if kind is TENSOR:
+                    data = function(data)
+                else:
+                    data = function(*data) if kind is tuple or kind is list else call(function, data)
             except Exception as error:
                 raise stage_error(running.name, index, error) from error
             if timed:
                 self.times.mark(running.place, running.stream)
-            made[slot] = storages_of((data,) if type(data) is torch.Tensor else tensors_of(data))
+            if type(data) is TENSOR and data.layout is STRIDED:
+                made[slot] = (data.untyped_storage(),)
+            else:
+                made[slot] = storages_of(tensors_of(data))
             if index == 0 and self.before == 0:  # cuDNN's benchmark and the like choose wrongly beside other work
                 self.device.synchronize()
         if error := step(ends[slot]):
