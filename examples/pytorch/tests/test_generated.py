@@ -303,6 +303,61 @@ def test_a_checkpoint_between_epochs_goes_on_in_a_new_program(device, schedule):
         require_same((results, second.end()), expected, f"{schedule}, {choices}")
 
 
+class Stateful:
+    """A loader with a state of its own."""
+
+    def __init__(self, data: list[Any]) -> None:
+        self.data, self.at = data, 0
+
+    def state_dict(self) -> dict:
+        return {"at": self.at}
+
+    def load_state_dict(self, state: dict) -> None:
+        self.at = state["at"]
+
+    def __iter__(self) -> Iterator[Any]:
+        while self.at < len(self.data):
+            self.at += 1
+            yield self.data[self.at - 1]
+        self.at = 0
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("kind", [Stateful, list, "shuffled"])
+@pytest.mark.parametrize("stop", [0, 3, 11])
+def test_a_checkpoint_in_the_middle_of_an_epoch(device, schedule, kind, stop):
+    """Weights after `sync()`, and where the loader is: together they go on as the training that was not disturbed."""
+    choices = dataclasses.replace(Choices.of(3), epochs=2, batches=17, dropout=False, checkpoint=False, evaluate=False, accumulate=1,
+                                  form="tuple", last=6, stages=2)
+
+    def begin() -> tuple[Training, sluice.Pipeline, Any]:
+        training = Training(choices, device)
+        x, y = (torch.cat(tensors) for tensors in zip(*data_of(choices)))
+        loader = kind(data_of(choices)) if kind != "shuffled" else torch.utils.data.DataLoader(
+            torch.utils.data.TensorDataset(x, y), batch_size=6, shuffle=True)
+        return training, sluice.pipeline(*training.stages(), schedule=schedule, device=device), loader
+
+    training, run, loader = begin()
+    for _ in range(2):
+        for _ in run(loader):
+            pass
+    expected = training.end()
+    first, run, loader = begin()
+    for i, _ in enumerate(run(loader)):
+        if i == stop:
+            run.sync()
+            kept, where, numbers = first.save(), run.state_dict(), torch.get_rng_state()
+            break
+    second, run, loader = begin()
+    second.load(kept)
+    run.load_state_dict(where)
+    torch.set_rng_state(numbers)
+    assert sum(1 for _ in run(loader)) == 17 - where["batches"] and where["batches"] > stop
+    for _ in run(loader):
+        pass
+    require_same(([], second.end()), ([], expected), f"{schedule}, {choices}")
+
+
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_data_parallel_ranks(ranks, tmp_path):
     """Gloo on the CPU: each rank trains by every schedule, beside a plain loop of the same ranks."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import itertools
 import time
+import weakref
 from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union
 
 import torch
@@ -14,6 +15,7 @@ from sluice.pipelines.devices import Device, device_of
 from sluice.pipelines.holders import as_tensor, count, kept, kept_for_sure, storages_of
 from sluice.pipelines.intake import Intake, checked_slots
 from sluice.pipelines.plan import Plan
+from sluice.pipelines.position import Position
 from sluice.pipelines.report import Report, Times
 from sluice.pipelines.stages import RunningStage, Stage, stage as make_stage, stage_error, streams_of
 from sluice.pipelines.trees import call, is_plain, map_tensors, tensors_of
@@ -27,7 +29,7 @@ SMALL = 1 << 18  # bytes of a batch whose copy takes less than what a stream of 
 
 
 def pipeline(*stages: Union[Callable, Stage], schedule: str = "overlapped", slots: Optional[int] = None,
-             device: Union[None, str, torch.device, Device] = None, reuse: bool = False, verify: bool = False,
+             device: Union[None, int, str, torch.device, Device] = None, reuse: bool = False, verify: bool = False,
              state: Sequence[Any] = (), timed_batches: int = 64) -> "Pipeline":
     """A pipeline of `stages`: call it with a loader, and iterate over the results of the last stage.
 
@@ -83,7 +85,7 @@ class UntilError:
 
 class Pipeline:
     def __init__(self, stages: Sequence[Union[Callable, Stage]], schedule: str, slots: Optional[int],
-                 device: Union[None, str, torch.device, Device], reuse: bool, verify: bool, state: Sequence[Any],
+                 device: Union[None, int, str, torch.device, Device], reuse: bool, verify: bool, state: Sequence[Any],
                  timed_batches: int) -> None:
         if not stages:
             raise ValueError("sluice.pipeline: there are no stages, expected at least one callable")
@@ -126,6 +128,7 @@ class Pipeline:
         self.times = Times(self.device, [s.name for s in self.stages], timed_batches)
         self.running, self.timing = False, True
         self.begun = 0  # batches of this iteration
+        self.position = Position("pipeline")
         self.pushed: Any = NONE  # a batch that the next schedule begins with
         self.before = 0  # those of iterations before
         self.seconds = 0.0
@@ -172,6 +175,19 @@ class Pipeline:
         self.device.synchronize()
         return self.begun
 
+    def state_dict(self) -> dict[str, Any]:
+        """Where the iteration is: behind the batches that have begun, which are what the stages' state has seen after `sync()`."""
+        return self.position.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """The next iteration begins where that of `state` was."""
+        self.refuse_another()
+        self.position.load_state_dict(state)
+
+    def __repr__(self) -> str:
+        names = ", ".join(running.name for running in self.stages)
+        return f"sluice.pipeline({names}, schedule='{self.schedule}', slots={self.slots}, device='{self.device.device}')"
+
     @property
     def batches(self) -> int:
         """How many were begun, in all iterations."""
@@ -190,7 +206,8 @@ class Pipeline:
         try:
             if self.choice is not None:
                 self.choice.enter()
-            source = iter(batches)
+            own = weakref.ref(self)  # no cycle, which would keep a dropped pipeline's memory
+            source = self.position.follow(batches, lambda: own().begun)
             whole = UntilError(source)
             if self.verification is not None:  # which asks for several batches at once
                 source = self.verification.serially(self, whole)
@@ -203,6 +220,7 @@ class Pipeline:
                 self.verification.require_all(self.begun)
                 if whole.error is not None:
                     raise whole.error
+            self.position.end()
             clean = True
         finally:
             self.leave(clean)

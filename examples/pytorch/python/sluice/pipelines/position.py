@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import copy
-from typing import Any, Iterable, Iterator, Optional
+from typing import Any, Callable, Iterable, Iterator, Optional
 
 import torch
 
@@ -22,11 +22,12 @@ class Position:
         self.ahead: collections.deque = collections.deque()  # the loader's state after each batch that waits
         self.reached: Any = None
         self.resumed: Optional[dict[str, Any]] = None
+        self.done: Optional[Callable[[], int]] = None
 
     def begin(self, loader: Iterable) -> Iterator[Any]:
         """The loader's iterator, behind the batches that a loaded state says were handed out."""
         resumed, self.resumed = self.resumed, None
-        self.loader, self.reached = loader, None
+        self.loader, self.reached, self.done = loader, None, None
         self.is_stateful = hasattr(loader, "state_dict") and hasattr(loader, "load_state_dict")
         self.batches = 0 if resumed is None else resumed["batches"]
         self.ahead.clear()
@@ -49,6 +50,24 @@ class Position:
         torch.set_rng_state(now)
         return source
 
+    def follow(self, loader: Iterable, begun: Callable[[], int]) -> Iterator[Any]:
+        """The same, for who counts by itself how many batches are done, from 0 on: `begun()`."""
+        source = self.begin(loader)
+        first = self.batches
+        self.done = lambda: first + begun()
+        return self.noted(source) if self.is_stateful else source
+
+    def noted(self, source: Iterator[Any]) -> Iterator[Any]:
+        for batch in source:
+            self.catch_up()
+            self.fetched()
+            yield batch
+            del batch
+
+    def catch_up(self) -> None:
+        while self.done is not None and self.batches < self.done():
+            self.passed()
+
     def generator(self) -> Optional[torch.Generator]:
         found = getattr(self.loader, "generator", None)
         return found if isinstance(found, torch.Generator) else None
@@ -70,13 +89,14 @@ class Position:
 
     def end(self) -> None:
         """The epoch is over: a checkpoint begins the next."""
-        self.batches, self.start = 0, {}
+        self.batches, self.start, self.done = 0, {}, None
         if self.is_stateful:
             self.reached = copy.deepcopy(self.loader.state_dict())
 
     def state_dict(self) -> dict[str, Any]:
         if self.resumed is not None:
             return dict(self.resumed)
+        self.catch_up()
         return {"batches": self.batches, "loader": self.reached, "random": self.start.get("random"),
                 "generator": self.start.get("generator")}
 
