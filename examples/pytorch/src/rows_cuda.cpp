@@ -20,12 +20,16 @@ struct Gpu {
     template <class T>
     static void sum(const Tensor& like, const RowsIn<T>& rows, T* out) {
         const OnDeviceOf device(like);
+        if (rows.size <= most_at_once)
+            return launch_row_sum(device.stream(), rows, nullptr, out);
         const Tensor held = counts(like);
         launch_row_sum(device.stream(), rows, in(held), out);
     }
     template <class T>
     static void max(const Tensor& like, const RowsIn<T>& rows, T* out, std::int64_t* positions) {
         const OnDeviceOf device(like);
+        if (rows.size <= most_at_once)
+            return launch_row_max(device.stream(), rows, nullptr, out, positions);
         const Tensor held = counts(like);
         launch_row_max(device.stream(), rows, in(held), out, positions);
     }

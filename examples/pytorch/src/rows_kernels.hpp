@@ -1,7 +1,7 @@
 /// \file
 /// The launches of row operations on a GPU, which rows_cuda.cu defines for float, double, std::int32_t and std::int64_t.
-/// They enqueue on `stream`, wait for nothing and allocate nothing. Offsets that make no sense are not followed: the
-/// results are NaN then, of integers 0.
+/// They enqueue on `stream`, wait for nothing and allocate nothing. Offsets that make no sense are not followed: results
+/// of such rows, or all of them, are NaN then, of integers 0.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,9 @@
 #include "rows.hpp"
 
 namespace sluice_torch {
+
+/// Values up to which a sum and a maximum are one kernel, which needs no counts.
+inline constexpr std::int64_t most_at_once = std::int64_t{1} << 22;
 
 /// `counts` is room for one `sluice::RaggedCounts` in device memory.
 template <class T>

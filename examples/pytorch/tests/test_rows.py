@@ -174,6 +174,28 @@ def test_long_rows(device):
     assert ordered.equal(torch.cat([row.sort().values for row in rows.of(values)]))
 
 
+@pytest.mark.parametrize("lengths", [[5000, 0, 2048, 2049, 7], [1] * 3000, [3, 0, 1] * 2000, [127] * 600 + [9000], [2048] * 9,
+                                     [3_000_000, 5, 0], [2_500_000, 3, 2_500_000]])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_rows_of_any_length(device, lengths, dtype):
+    rows = Rows(lengths, device, behind=3)
+    values = torch.randint(-3, 4, (rows.size,), device=device).to(dtype)  # sums are exact, and many values are equal
+    parts = rows.of(values)
+    assert sluice.row_sum(values, rows.offsets).tolist() == [row.sum().item() for row in parts]
+    for name, kept in (("max", values), ("nan", values.clone())):
+        if name == "nan":
+            if not dtype.is_floating_point or rows.count < 4000:
+                continue
+            kept[[rows.count // 2, rows.count // 2 + 1]] = float("nan")
+        greatest, positions = sluice.row_max(kept, rows.offsets)
+        for i, row in enumerate(rows.of(kept)):
+            if i % 50 and len(lengths) > 1000:
+                continue
+            assert positions[i].item() == (row.argmax().item() if len(row) else -1)
+            if len(row):
+                torch.testing.assert_close(greatest[i], row.max(), equal_nan=True)
+
+
 def test_nested_tensors(rows):
     values = values_for(rows)[:rows.count].requires_grad_()
     nested = torch.nested.nested_tensor_from_jagged(values, rows.offsets)
@@ -274,8 +296,12 @@ def test_wrong_arguments(sentence):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 def test_offsets_that_make_no_sense_on_a_device():
     values = torch.randn(5, device="cuda")
-    for wrong in ([0, 3, 2], [0, 2, 1 << 40], [2, 2, 5]):
+    for wrong, rows in (([0, 3, 2], [1]), ([0, 2, 1 << 40], [1]), ([2, 2, 5], [0]), ([0, -1, 5], [0, 1]), ([0, 9, 5], [0, 1])):
         offsets = torch.tensor(wrong, device="cuda")
-        assert sluice.row_sum(values, offsets).isnan().all() and sluice.row_softmax(values, offsets).isnan().all()
-        assert sluice.row_sort(values, offsets)[0].isnan().all()
+        for found in (sluice.row_sum(values, offsets), sluice.row_max(values, offsets)[0]):
+            assert found[rows].isnan().all()
+            for row in {0, 1} - set(rows):  # which makes sense
+                assert not found[row].isnan()
+        assert sluice.row_max(values, offsets)[1][rows].eq(-1).all()
+        assert sluice.row_softmax(values, offsets).isnan().all() and sluice.row_sort(values, offsets)[0].isnan().all()
     torch.cuda.synchronize()
