@@ -19,6 +19,9 @@ library = torch.library.Library("sluice", "IMPL")
 below_autograd = torch._C._AutoDispatchBelowAutograd
 
 
+eager: dict[str, Callable] = {}  # the operators, called without the dispatcher's way through Python where it would do nothing
+
+
 def is_forward() -> bool:
     """Whether derivatives may be carried along: no tensor tells of its own by `requires_grad`."""
     return forward_ad._current_level >= 0
@@ -66,7 +69,16 @@ def register_gradient(op: str, save: Callable, backward: Callable, forward: Call
         with below_autograd():
             return run(*inputs)
 
+    def call(*inputs: Any) -> Any:
+        if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or is_forward():
+            return run(*inputs)
+        if torch.is_grad_enabled() and inputs[0].requires_grad:
+            return apply(*inputs)
+        with below_autograd():
+            return run(*inputs)
+
     library.impl(op, kernel, "Autograd")
+    eager[op] = call
     return gradient
 
 

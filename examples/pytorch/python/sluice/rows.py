@@ -13,7 +13,10 @@ from typing import Callable, Optional, Sequence, Union
 
 import torch
 
-ops = torch.ops.sluice
+from sluice._registration import eager
+
+eager_sum, eager_max, eager_softmax = eager["row_sum"], eager["row_max"], eager["row_softmax"]
+eager_sort, eager_expand = eager["row_sort"], eager["row_expand"]
 Offsets = Union[torch.Tensor, Sequence[int]]
 
 
@@ -112,7 +115,7 @@ def lengths_of(offsets: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
 def row_sum(rows: torch.Tensor, offsets: Optional[Offsets] = None) -> torch.Tensor:
     """[rows, columns, ...]: the sum of each row; 0 for an empty one."""
     values, offsets = parts_of("row_sum", rows, offsets)
-    return rounded(by_row(ops.row_sum.default, widened(values), offsets), values)
+    return rounded(by_row(eager_sum, widened(values), offsets), values)
 
 
 def row_mean(rows: torch.Tensor, offsets: Optional[Offsets] = None) -> torch.Tensor:
@@ -120,7 +123,7 @@ def row_mean(rows: torch.Tensor, offsets: Optional[Offsets] = None) -> torch.Ten
     values, offsets = parts_of("row_mean", rows, offsets)
     if not values.dtype.is_floating_point:
         raise RuntimeError(f"sluice.row_mean: values is of {str(values.dtype)[6:]}, expected a floating-point type")
-    sums = by_row(ops.row_sum.default, widened(values), offsets)
+    sums = by_row(eager_sum, widened(values), offsets)
     return rounded(sums / lengths_of(offsets, values).clamp(min=1), values)
 
 
@@ -130,10 +133,10 @@ def row_max(rows: torch.Tensor, offsets: Optional[Offsets] = None) -> tuple[torc
     values, offsets = parts_of("row_max", rows, offsets)
     wide = widened(values)
     if values.dim() < 2 or offsets.dim() != 1:
-        greatest, positions = ops.row_max.default(wide, offsets)
+        greatest, positions = eager_max(wide, offsets)
     else:
         columns = Columns(values.shape, offsets)
-        greatest, positions = map(columns.of_rows, ops.row_max.default(columns.flat(wide), columns.offsets))
+        greatest, positions = map(columns.of_rows, eager_max(columns.flat(wide), columns.offsets))
     return greatest.to(values.dtype), positions
 
 
@@ -149,7 +152,7 @@ def row_min(rows: torch.Tensor, offsets: Optional[Offsets] = None) -> tuple[torc
 def row_softmax(rows: torch.Tensor, offsets: Optional[Offsets] = None) -> torch.Tensor:
     """The softmax of each row, of floating-point values; 0 for values in no row. Like `rows`: nested, or values."""
     values, offsets = parts_of("row_softmax", rows, offsets)
-    return like(rounded(by_value(ops.row_softmax.default, widened(values), offsets), values), rows)
+    return like(rounded(by_value(eager_softmax, widened(values), offsets), values), rows)
 
 
 def row_log_softmax(rows: torch.Tensor, offsets: Optional[Offsets] = None) -> torch.Tensor:
@@ -168,11 +171,11 @@ def row_log_softmax(rows: torch.Tensor, offsets: Optional[Offsets] = None) -> to
 
 def log_softmax(values: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
     size = values.shape[0]
-    greatest = ops.row_max.default(values.detach(), offsets)[0]
+    greatest = eager_max(values.detach(), offsets)[0]
     greatest = torch.where(greatest.isinf(), 0, greatest)  # of an empty row, or one of infinities
-    shifted = values - ops.row_expand.default(greatest, offsets, size)
-    sums = ops.row_sum.default(shifted.exp(), offsets)
-    result = shifted - ops.row_expand.default(torch.where(offsets.diff() > 0, sums, 1).log(), offsets, size)
+    shifted = values - eager_expand(greatest, offsets, size)
+    sums = eager_sum(shifted.exp(), offsets)
+    result = shifted - eager_expand(torch.where(offsets.diff() > 0, sums, 1).log(), offsets, size)
     return torch.where(torch.arange(size, device=values.device) < offsets[-1], result, 0)
 
 
@@ -183,10 +186,10 @@ def row_sort(rows: torch.Tensor, offsets: Optional[Offsets] = None,
     values, offsets = parts_of("row_sort", rows, offsets)
     wide = widened(values)
     if values.dim() < 2 or offsets.dim() != 1:
-        ordered, positions = ops.row_sort.default(wide, offsets, descending)
+        ordered, positions = eager_sort(wide, offsets, descending)
     else:
         columns = Columns(values.shape, offsets)
-        ordered, positions = map(columns.of_values, ops.row_sort.default(columns.flat(wide), columns.offsets, descending))
+        ordered, positions = map(columns.of_values, eager_sort(columns.flat(wide), columns.offsets, descending))
     return like(ordered.to(values.dtype), rows), like(positions, rows)
 
 
@@ -195,7 +198,7 @@ def row_expand(of_rows: torch.Tensor, offsets: Offsets, size: int) -> torch.Tens
     offsets = offsets_of(offsets, of_rows)
     wide = widened(of_rows)
     if of_rows.dim() < 2 or offsets.dim() != 1 or of_rows.shape[0] != offsets.shape[0] - 1:
-        return ops.row_expand.default(wide, offsets, size).to(of_rows.dtype)
+        return eager_expand(wide, offsets, size).to(of_rows.dtype)
     columns = Columns([size, *of_rows.shape[1:]], offsets)
     padded = torch.nn.functional.pad(wide.reshape(columns.rows, columns.count).t(), (0, 1)).reshape(-1)
-    return columns.of_values(ops.row_expand.default(padded, columns.offsets, columns.count * size)).to(of_rows.dtype)
+    return columns.of_values(eager_expand(padded, columns.offsets, columns.count * size)).to(of_rows.dtype)
