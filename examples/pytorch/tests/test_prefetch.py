@@ -128,6 +128,31 @@ def test_batches_before_an_error_of_the_loader_come_first(device, slots, good):
     assert found == list(range(good))
 
 
+def test_a_consumer_that_changes_its_stream():
+    """The batch that comes next was copied where the consumer was when it asked for the one before."""
+    for small in (-1, 1 << 16):
+        device = WatchedDevice()
+        ahead = sluice.prefetch([torch.tensor(i) for i in range(11)], device)
+        ahead.small = small
+        room = ahead.intake.room
+
+        def watched_room(slot, place, like, device=device, ahead=ahead, room=room):
+            device.access(ahead.intake.slots.index(slot), True, "copy")
+            return room(slot, place, like)
+
+        ahead.intake.room = watched_room
+        streams, batches = [device.stream() for _ in range(2)], iter(ahead)
+        for i in range(11):
+            with device.on(streams[i % 2]):
+                if i > 0:  # what is enqueued there comes after the work on the batch before, as the caller has to see to
+                    event = device.event()
+                    device.record(event, streams[(i - 1) % 2])
+                    device.wait(streams[i % 2], event)
+                assert next(batches).item() == i
+                device.access(i % 2, False, "consumer")
+        assert device.races == []
+
+
 def test_two_iterations_at_once(device):
     ahead = sluice.prefetch([torch.tensor(float(i)) for i in range(9)], device)
     first, second = iter(ahead), iter(ahead)
@@ -228,9 +253,11 @@ def test_what_is_shown(device):
 
 
 @pytest.mark.parametrize("slots", [2, 3, 4])
-def test_every_access_is_ordered(slots):
+@pytest.mark.parametrize("small", [-1, 1 << 16])
+def test_every_access_is_ordered(slots, small):
     device = WatchedDevice()
     ahead = sluice.prefetch([torch.tensor(i) for i in range(11)], device, slots)
+    ahead.small = small
     assert ahead.steps.device is device
     room = ahead.intake.room
 
@@ -258,6 +285,7 @@ def test_every_wait_is_needed(slots):
     def races(skip: int) -> tuple[int, int]:
         device = WatchedDevice(skip)
         ahead = sluice.prefetch([torch.tensor(i) for i in range(9)], device, slots)
+        ahead.small = -1  # else the consumer's stream orders all
         room = ahead.intake.room
 
         def watched_room(slot, place, like):
@@ -277,8 +305,9 @@ def test_every_wait_is_needed(slots):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
-def test_delays_and_memory_on_a_device():
-    data = [(torch.full((1 << 18,), float(i)).pin_memory(),) for i in range(50)]
+@pytest.mark.parametrize("size", [1 << 10, 1 << 18])
+def test_delays_and_memory_on_a_device(size):
+    data = [(torch.full((size,), float(i)).pin_memory(),) for i in range(50)]
     ahead = sluice.prefetch(data, "cuda")
     generator = torch.Generator().manual_seed(1)
     for epoch in range(21):

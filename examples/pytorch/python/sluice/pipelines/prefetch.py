@@ -13,7 +13,7 @@ from sluice.pipelines.holders import as_tensor, count, storages_of
 from sluice.pipelines.intake import Intake, checked_slots
 from sluice.pipelines.plan import CALLER, COPIES, CURRENT, RECORD, RESTORE, WAIT
 from sluice.pipelines.position import Position
-from sluice.pipelines.trees import is_plain, map_tensors, version_of
+from sluice.pipelines.trees import is_plain, map_tensors, tensors_of, version_of
 
 
 def prefetch(loader: Iterable, device: Union[None, int, str, torch.device, Device] = None, slots: int = 2, *,
@@ -37,9 +37,12 @@ def prefetch(loader: Iterable, device: Union[None, int, str, torch.device, Devic
     return Prefetch(loader, device, slots, reuse)
 
 
+SMALL = 1 << 16  # bytes of a batch that is copied sooner than streams wait for each other
+
+
 class Waits:
     """What waits for what, as `Plan` has it for pipelines: the copy into a slot for what the consumer enqueued before it asked for
-    the batch, and the consumer for the copy."""
+    the batch, and the consumer for the copy. Small batches are copied on the consumer's stream."""
 
     def __init__(self, slots: int) -> None:
         self.slots, self.events = slots, 2 * slots
@@ -48,20 +51,25 @@ class Waits:
             copied, over, following = slot, slots + slot, (slot + 1) % slots
             ended = [(RECORD, copied, COPIES), (RESTORE, 0, 0)]
             self.moments += [[(RECORD, over, CALLER), (WAIT, over, COPIES), (CURRENT, 0, COPIES)], ended,
-                             [(RECORD, copied, COPIES), (WAIT, following, CALLER), (RESTORE, 0, 0)], [(WAIT, copied, CALLER)]]
+                             [(RECORD, copied, COPIES), (WAIT, following, CALLER), (RESTORE, 0, 0)], [(WAIT, copied, CALLER)],
+                             [(RECORD, copied, CALLER)], [(RECORD, copied, CALLER), (WAIT, following, CALLER)]]
 
     def begin(self, slot: int) -> int:
-        return 4 * slot
+        return 6 * slot
 
     def end(self, slot: int) -> int:
-        return 4 * slot + 1
+        return 6 * slot + 1
 
     def end_and_read(self, slot: int) -> int:
         """The next slot's batch is read."""
-        return 4 * slot + 2
+        return 6 * slot + 2
 
     def read(self, slot: int) -> int:
-        return 4 * slot + 3
+        return 6 * slot + 3
+
+    def small(self, slot: int, reads: bool) -> int:
+        """A small batch has been copied, and the next slot's may be read."""
+        return 6 * slot + 4 + reads
 
     def copied(self, slot: int) -> int:
         return slot
@@ -81,6 +89,8 @@ class Prefetch:
         self.sources: list[list[torch.Tensor]] = [[] for _ in range(self.slots)]  # what is copied from, held until it is
         self.versions: dict[int, tuple[int, int]] = {}  # of these, by their id; and the batch
         self.whole: list[list[torch.Tensor]] = [[] for _ in range(self.slots)]  # nested and sparse, in memory of their own
+        self.storages: list[list[tuple[Any, int]]] = [[] for _ in range(self.slots)]  # and how many hold each, if nobody does
+        self.small, self.is_small = SMALL, False
         self.before: dict[int, int] = {}  # of a slot's storage, how many hold it since an iteration before
         self.position = Position("prefetch")
         self.running = False
@@ -159,42 +169,68 @@ class Prefetch:
     def place(self, index: int, batch: Any, reads: bool) -> Any:
         """Enqueues the copy of a batch, and the consumer's wait for the next slot's if that is `read`. Returns what it will be."""
         number = index % self.slots
-        steps, intake = self.steps, self.intake
-        slot, whole = intake.slots[number], self.whole[number]
-        steps.begin(self.plan.begin(number), number)  # once what the slot was copied from is
-        try:
-            self.forget_sources(number)
-            whole.clear()
-            filled = 0
-
-            def into_slot(tensor: torch.Tensor) -> torch.Tensor:
-                nonlocal filled
-                self.note(number, index, tensor)
-                if not is_plain(tensor):
-                    whole.append(tensor.detach().to(self.device.device, non_blocking=True, copy=True))
-                    return whole[-1].detach()
-                target = intake.room(slot, filled, tensor)
-                filled += 1
-                target.copy_(tensor, non_blocking=True)
-                return target
-
-            grad = torch.is_grad_enabled()
-            torch._C._set_grad_enabled(False)
+        steps, plan, intake = self.steps, self.plan, self.intake
+        if index == 0:
+            self.is_small = sum(tensor.nbytes for tensor in tensors_of(batch) if is_plain(tensor)) <= self.small
+        if self.is_small:
+            steps.wait(number)  # on the host, for what the slot was copied from
+            placed = self.copied(number, index, batch)
+            steps.read(plan.small(number, reads))
+        else:
+            begin = plan.begin(number)
+            if error := steps.start(begin, number):
+                steps.fail_to_start(error, begin, number)
             try:
-                if torch.is_inference_mode_enabled():  # no later training could save such slots for its backward pass
-                    with torch.inference_mode(False), torch.no_grad():
-                        placed = map_tensors(into_slot, batch)
-                else:
-                    placed = map_tensors(into_slot, batch)
+                placed = self.copied(number, index, batch)
+                steps.run(plan.end_and_read(number) if reads else plan.end(number))
             finally:
-                torch._C._set_grad_enabled(grad)
-            steps.run(self.plan.end_and_read(number) if reads else self.plan.end(number))
-        finally:
-            steps.restore()
+                steps.restore()
         if intake.reuse:
-            self.wait(number)
+            steps.wait(number)
             self.forget_sources(number)
         return placed
+
+    def copied(self, number: int, index: int, batch: Any) -> Any:
+        """Enqueues the copy on the current stream. What the slot was copied from before is no longer read."""
+        if self.sources[number]:
+            self.forget_sources(number)
+        if self.whole[number]:
+            self.whole[number].clear()
+        grad = torch.is_grad_enabled()
+        if grad:
+            torch._C._set_grad_enabled(False)
+        try:
+            if torch.is_inference_mode_enabled():  # no later training could save such slots for its backward pass
+                with torch.inference_mode(False), torch.no_grad():
+                    return self.into_slot(number, index, batch)
+            return self.into_slot(number, index, batch)
+        finally:
+            if grad:
+                torch._C._set_grad_enabled(True)
+
+    def into_slot(self, number: int, index: int, batch: Any) -> Any:
+        intake, filled = self.intake, 0
+        slot, allocations = intake.slots[number], intake.allocations
+
+        def work(tensor: torch.Tensor) -> torch.Tensor:
+            nonlocal filled, allocations
+            self.note(number, index, tensor)
+            if not is_plain(tensor):
+                self.whole[number].append(tensor.detach().to(self.device.device, non_blocking=True, copy=True))
+                return self.whole[number][-1].detach()
+            target = intake.room(slot, filled, tensor)
+            if intake.allocations != allocations:
+                allocations = intake.allocations
+                storage = target.untyped_storage()
+                self.storages[number][filled:filled + 1] = [(storage, count(storage._cdata) - 1)]
+            filled += 1
+            target.copy_(tensor, non_blocking=True)
+            return target
+
+        kind = type(batch)
+        if kind is tuple or kind is list:  # most are flat
+            return kind([work(leaf) if type(leaf) is torch.Tensor else map_tensors(work, leaf) for leaf in batch])
+        return map_tensors(work, batch)
 
     def note(self, number: int, index: int, tensor: torch.Tensor) -> None:
         """Holds what is copied from, and raises where a loader has written a batch over one that is still being copied, as far as
@@ -215,16 +251,16 @@ class Prefetch:
 
     def refuse_kept(self, index: int) -> None:
         """Raises where somebody holds memory of the batch that batch `index`, which waits, has overwritten."""
-        slot, before = self.intake.slots[index % self.slots], self.before
-        for cdata, (_, own) in slot.fixed.watched.items():
-            others = count(cdata) - own - 1  # one is what waits
-            if others > before.get(cdata, 0):
+        before = self.before
+        for storage, own in self.storages[index % self.slots]:
+            others = count(storage._cdata) - own - 1  # one is what waits
+            if others > before.get(storage._cdata, 0):
                 gc.collect()  # those that hold each other, and that nobody holds
-                if count(cdata) - own - 1 > before.get(cdata, 0):
+                if count(storage._cdata) - own - 1 > before.get(storage._cdata, 0):
                     raise RuntimeError(f"a tensor of batch {index - self.slots} is still held, and its memory has become another "
                                        "batch's; expected a clone() of what is to be kept")
-            elif before and others < before.get(cdata, 0):
-                before[cdata] = max(others, 0)
+            elif before and others < before.get(storage._cdata, 0):
+                before[storage._cdata] = max(others, 0)
 
     def give_away(self, index: int) -> None:
         """Nested and sparse tensors are the consumer's to keep."""
@@ -234,19 +270,14 @@ class Prefetch:
 
     def begin(self) -> None:
         """An exception's traceback, or a loop's variable after a break, may hold a batch of an iteration before."""
-        for slot in self.intake.slots:
-            for cdata, (_, own) in slot.fixed.watched.items():
-                self.before[cdata] = max(count(cdata) - own, 0)
-
-    def wait(self, number: int) -> None:
-        """On the host, until a slot's batch is copied."""
-        (self.steps.wait_for_copy if hasattr(self.steps, "wait_for_copy") else self.steps.wait)(number)
+        self.before = {storage._cdata: max(count(storage._cdata) - own, 0)
+                       for storages in self.storages for storage, own in storages}
 
     def finish(self) -> None:
         """Whatever the caller enqueues next may free, or overwrite, what was copied from."""
         for number in range(self.slots):
             if self.sources[number]:
-                self.wait(number)
+                self.steps.wait(number)
             self.forget_sources(number)
             self.whole[number].clear()
         self.running = False
