@@ -73,6 +73,13 @@ public:
         network.trainable = false;
         network.seed = options.seed;
         network_ = std::make_unique<Type>(network);
+        // The first call makes plans, which waits, and cannot be captured.
+        sluice::DeviceBuffer<T, B> image(network_->image_size());
+        sluice::DeviceBuffer<float, B> logits(classes());
+        nn::on_own_stream<B>([&](sluice::BasicStreamRef<B> stream) {
+            sluice::fill_bytes(stream, image, 0);
+            network_->infer(stream, image.span(), logits.span());
+        });
     }
 
     int side() const { return side_; }
