@@ -193,7 +193,7 @@ endmacro()
 # Sets SLUICE_EXAMPLES_HAVE_TURBOJPEG and, when true, makes the target sluice_turbojpeg.
 macro(sluice_find_turbojpeg)
     set(SLUICE_EXAMPLES_HAVE_TURBOJPEG OFF)
-    set(sluice_turbojpeg_without "the example live is left out, but for nvJPEG (libturbojpeg0-dev)")
+    set(sluice_turbojpeg_without "the example live is left out unless nvJPEG is found (libturbojpeg0-dev)")
     find_path(SLUICE_TURBOJPEG_INCLUDE_DIR turbojpeg.h)
     find_library(SLUICE_TURBOJPEG_LIBRARY turbojpeg)
     mark_as_advanced(SLUICE_TURBOJPEG_INCLUDE_DIR SLUICE_TURBOJPEG_LIBRARY)
