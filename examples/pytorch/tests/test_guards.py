@@ -596,6 +596,23 @@ class TestBatches:
         run = sluice.pipeline(which, schedule=schedule, device=graphing(device))
         assert [x[0].item() for x in run(batches)] == [1 if i // 7 % 2 else 2 for i in range(COUNT)]
 
+    def test_results_that_pass_through_and_lie_in_one(self, device, schedule):
+        """What is copied in a graph, what is not, and what cannot be."""
+        def first(x, y):
+            z = x * 2
+            return x, z, z.view(-1), y
+
+        def second(x, z, view, y):
+            return x + z + view, y
+
+        data = [(torch.full((3,), float(i)), torch.tensor(i)) for i in range(COUNT)]
+        run = sluice.pipeline(first, second, schedule=schedule, device=graphing(device))
+        assert [(a[0].item(), b.item()) for a, b in run(data)] == [(5.0 * i, i) for i in range(COUNT)]
+        run = sluice.pipeline(lambda x, y: (y, x * 2, x, x + 1), lambda y, z, x, w: (x + z + w, y), schedule=schedule,
+                              device=graphing(device))
+        for _ in range(2):
+            assert [(a[0].item(), b.item()) for a, b in run(data)] == [(4.0 * i + 1, i) for i in range(COUNT)]
+
     def test_many_shapes(self, device, schedule):
         sizes = [1 + i % 11 for i in range(3 * COUNT)]
         run = sluice.pipeline(lambda x: x * 2, schedule=schedule, device=graphing(device))
@@ -658,6 +675,29 @@ class TestFailures:
 
 @needs_cuda
 class TestOnTheDevice:
+    @pytest.mark.parametrize("bound", [0, 32 << 20])
+    def test_results_of_a_slot_among_graphs_that_share_memory(self, bound, monkeypatch):
+        """The second stage is slow, so that the first works on the next batches meanwhile."""
+        from sluice.pipelines import forms
+        monkeypatch.setattr(forms, "MOST_COPIED", bound)
+
+        def first(x, y):
+            z = x * 2
+            for _ in range(4):
+                z = z + x
+            return z, y, (z - x).sum()
+
+        def second(z, y, total):
+            torch.cuda._sleep(300_000)
+            return z.sum(), y, total
+
+        run = sluice.pipeline(first, second, schedule="graphed", slots=4)
+        for _ in range(2):
+            found = [(a.item(), b.item(), c.item()) for a, b, c in run((torch.full((1 << 16,), float(i)), torch.tensor(i))
+                                                                       for i in range(COUNT))]
+            assert found == [(6.0 * i * (1 << 16), i, 5.0 * i * (1 << 16)) for i in range(COUNT)]
+        assert run.stages[0].graphs.replays > COUNT
+
     @pytest.mark.parametrize("schedule", ["overlapped", "graphed"])
     def test_random_numbers_of_two_stages(self, schedule):
         torch.cuda.manual_seed(5)

@@ -51,7 +51,7 @@ def is_of(generator: torch.Generator, device: torch.device) -> bool:
 
 class GraphMemory:
     """What the graphs of a stage share: memory, and generators. Graphs that run one after another, and whose results are
-    copied before the next of them runs, may have the same memory (`shared`)."""
+    copied before the next of them runs, or lie elsewhere, may have the same memory (`shared`)."""
 
     def __init__(self, device: torch.device, shared: bool) -> None:
         self.device = device

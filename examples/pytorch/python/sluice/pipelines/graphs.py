@@ -13,8 +13,8 @@ from typing import Any, Optional
 
 import torch
 
-from sluice.pipelines.captures import is_of
 from sluice.pipelines.devices import Device
+from sluice.pipelines.forms import Form
 from sluice.pipelines.guards import Surroundings
 from sluice.pipelines.reach import Reach
 from sluice.pipelines.signatures import signature_of
@@ -22,36 +22,9 @@ from sluice.pipelines.trees import call, map_tensors, same_bits, tensors_of
 from sluice.pipelines.undo import Undo
 from sluice.pipelines.watching import Watch, bytes_of, storages_of
 
-WARM_UP = 1  # batches of a form that run eagerly before two are watched
 MOST_FORMS = 8  # that are looked after, and graphs of a slot
 MOST_GRAPHS = 4
-PATIENCE = 64  # batches without a change, at most, before a stage that changes is captured again
 SEEN = object()  # in place of a graph: the tensors have lain there once
-
-
-class Form:
-    """What is known of batches of one form."""
-
-    def __init__(self, key: tuple) -> None:
-        self.key = key
-        self.batches = 0
-        self.wait = WARM_UP
-        self.first: Optional[Reach] = None  # what its Python code reaches; `reach` is complete
-        self.reach: Optional[Reach] = None
-        self.is_steady = False  # a run has left all as it was
-        self.written: list[torch.Tensor] = []  # memory from before that the stage writes, as bytes
-        self.written_inputs: list[int] = []
-        self.sets_gradients = False
-        self.refusal = ""
-        self.replays = 0
-
-    def forget(self) -> None:
-        """Something changed. A stage that changes all the time is left alone for longer and longer."""
-        patience = max(2 * (self.wait - WARM_UP), 2)
-        self.wait = WARM_UP + (min(patience, PATIENCE) if self.replays < 8 * patience else 0)
-        self.batches, self.replays = WARM_UP if self.wait > WARM_UP else 0, 0
-        self.first = self.reach = None
-        self.is_steady = False
 
 
 class Captured:
@@ -103,7 +76,7 @@ class StageGraphs:
         self.forms: dict[tuple, Form] = {}
         self.kept: list[Any] = [None] * slots  # fixed memory for what an eager stage returns
         self.recent: list[Optional[Recent]] = [None] * slots
-        self.memory: Any = None
+        self.memory: dict[bool, Any] = {}  # that graphs share, and for graphs of their own
         self.eager = self.replays = 0
         self.refusal = ""
         self.changes: collections.Counter = collections.Counter()  # why graphs were dropped
@@ -207,67 +180,15 @@ class StageGraphs:
             form.first = reach
             return outputs
         form.reach, form.sets_gradients = reach, watch.backward
-        self.look_at_gradients(reach, watch, gradients)
-        self.look_at_memory(form, reach, watch, inputs)
-        reason = self.reason_against(reach, watch, inputs, outputs[0])
+        form.look_at_gradients(watch, gradients)
+        form.look_at_memory(watch, inputs, device)
+        form.look_at_results(watch, inputs, outputs[0], self.is_last)
+        reason = form.reason_against(watch, inputs, outputs[0], self.is_last, device)
+        if not reason and reach.notes and (self.careful or self.given.graph is None):
+            reason = f"it is not guarded in full: {'; '.join(reach.notes)}"
         if reason:
             self.refuse(form, reason)
         return outputs
-
-    def reason_against(self, reach: Reach, watch: Watch, inputs: Any, outputs: Any) -> str:
-        history = "carries autograd's history from one stage to the next"
-        if any(tensor.requires_grad for tensor in tensors_of(inputs)):
-            return f"what it is given {history}"
-        for tensor in tensors_of(outputs):
-            if tensor.requires_grad and not (self.is_last and watch.backward and tensor.dim() == 0):
-                return f"what it returns {history}"
-        if torch.is_autocast_enabled(self.device.device.type) and torch.is_autocast_cache_enabled() and reach.leaves():
-            return "autocast is on around the pipeline and keeps casts of weights; expected it in the stage, or without its cache"
-        for reason in [*reach.refusals, *operations_against(watch)]:
-            return reason
-        if reach.notes and (self.careful or self.given.graph is None):
-            return f"it is not guarded in full: {'; '.join(reach.notes)}"
-        return ""
-
-    def look_at_gradients(self, reach: Reach, watch: Watch, before: dict[int, Any]) -> None:
-        """Gradients that the stage found: it replaced them, adds to them, or needs that there are none."""
-        if not watch.backward and watch.operations is not None:
-            return
-        for leaf in reach.leaves():
-            found = before.get(id(leaf))
-            if found is None:
-                reach.guard.attribute(leaf, "grad", None, "gradients that were there before")
-                continue
-            if watch.operations is None:
-                touched = watch.first != "zero_grad" or leaf.grad is found
-            else:
-                touched = any(address in watch.operations.outside for _, address in storages_of(found))
-            if touched and leaf.grad is found:
-                reach.guard.attribute(leaf, "grad", found, "gradients that were there before")
-                reach.seen[id(found)] = found
-            elif touched:
-                reach.note("it uses gradients of the batch before, and replaces them")
-
-    def look_at_memory(self, form: Form, reach: Reach, watch: Watch, inputs: Any) -> None:
-        """Memory that is used must have been found from the callable."""
-        given = [address for _, address in storages_of(tensors_of(inputs))]
-        if watch.operations is None:  # whatever it finds
-            written = {address: tensor for tensor, address in storages_of([*reach.seen.values()])}
-        else:
-            written = watch.operations.written
-            found = reach.addresses()
-            for address, tensor in watch.operations.outside.items():
-                is_number = tensor.device.type == "cpu" and tensor.dim() == 0
-                if address not in found and address not in given and not is_number:
-                    reach.note(f"it uses a tensor of shape {list(tensor.shape)} that was not found from the stage")
-        form.written = [bytes_of(tensor) for address, tensor in written.items() if address not in given]
-        form.written_inputs = [place for place, address in enumerate(given) if watch.operations is None or address in written]
-        if watch.operations is None:
-            return
-        for generator in watch.operations.generators:
-            if is_of(generator, self.device.device) and not any(generator is known for known in reach.generators):
-                reach.generators.append(generator)
-        watch.operations.outside, watch.operations.written = {}, {}
 
     def refuse(self, form: Form, reason: str) -> None:
         form.refusal = self.refusal = " ".join(reason.split())[:300]
@@ -294,18 +215,26 @@ class StageGraphs:
         # What the stage passes through is kept with the graph, and must not count as somebody's who keeps the batch.
         reach = form.reach
         assert reach is not None
-        if self.memory is None:
-            self.memory = self.device.graph_memory(self.is_last)
+        shares = self.is_last or form.results is not None
+        if shares not in self.memory:
+            self.memory[shares] = self.device.graph_memory(shares)
         aliases = map_tensors(lambda tensor: tensor.detach(), inputs)
         undo = Undo(reach)
         watch = Watch(self.device.device, operations=False)
 
+        given = {address for _, address in storages_of(tensors_of(aliases))}
+        places = iter([torch.empty_like(like, device=self.device.device) for like in form.results or ()])
+
+        def copied(tensor: torch.Tensor) -> torch.Tensor:
+            return tensor if tensor.untyped_storage().data_ptr() in given else next(places).copy_(tensor.detach())
+
         def work() -> Any:
             with watch:
-                return call(self.given.function, aliases)
+                outputs = call(self.given.function, aliases)
+            return outputs if form.results is None else map_tensors(copied, outputs)
 
         try:
-            graph, outputs = self.device.capture(stream, work, self.memory, reach.generators)
+            graph, outputs = self.device.capture(stream, work, self.memory[shares], reach.generators)
         except Exception as error:  # whatever a stage does that cannot be captured
             reason = str(error)
         else:
@@ -389,10 +318,6 @@ class StageGraphs:
         if type(outputs) is torch.Tensor and not outputs.requires_grad:
             return outputs.clone()
         return map_tensors(lambda tensor: tensor.detach().clone(), outputs)
-
-
-def operations_against(watch: Watch) -> list[str]:
-    return [] if watch.operations is None else watch.operations.refusals
 
 
 def same(first: list[torch.Tensor], second: list[torch.Tensor]) -> bool:
