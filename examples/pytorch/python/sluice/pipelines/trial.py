@@ -54,7 +54,7 @@ class Trial:
             reach = Reach(running.function, self.watches[place], self.device.device)
             self.compiled[place] = reach.compiled
             self.reaches.append((running.name, reach))
-            used = {id(tensor): tensor for tensor in [*reach.leaves(), *self.memory[place].used.values()]}
+            used = {id(tensor): tensor for tensor, _ in storages_of([*reach.leaves(), *self.memory[place].used.values()])}
             self.state += [(running.name, tensor, sum_of(tensor), tensor.grad if tensor.is_leaf else None)
                            for tensor in used.values()]
         self.find_sharing()
