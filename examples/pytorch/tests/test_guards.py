@@ -3,6 +3,7 @@ GPU's graph freezes."""
 
 import collections
 import functools
+import gc
 import tempfile
 import types
 
@@ -645,12 +646,12 @@ class TestFailures:
                 raise RuntimeError("operation not permitted")
 
         plain, piped = (Training("cpu", dropout=0.3, momentum=0.9) for _ in range(2))
-        run = sluice.pipeline(piped.encode, piped.train, schedule="graphed", device=Refusing())
+        run = sluice.pipeline(sluice.stage(piped.encode, graph=False), piped.train, schedule="graphed", device=Refusing())
         torch.manual_seed(1)
         expected = [loss.item() for loss in plain.loop(data(40))]
         torch.manual_seed(1)
         assert [loss.item() for loss in run(data(40))] == expected
-        assert run.report().refusals == {"encode": "operation not permitted", "train": "operation not permitted"}
+        assert run.report().refusals == {"train": "operation not permitted"}
         assert torch.equal(plain.model[0].weight.grad, piped.model[0].weight.grad)
 
     def test_a_graph_of_other_bits_is_found(self):
@@ -770,16 +771,19 @@ class TestOnTheDevice:
             run = sluice.pipeline(lambda x: x @ weight, second, schedule="graphed")
             return [float(x) for x in run([torch.rand(512, 1024)] * 20)]
 
-        def reserved():
+        def memory():
+            gc.collect()
             torch.cuda.synchronize()
             torch.cuda.empty_cache()
             return torch.cuda.memory_reserved(), torch.cuda.mem_get_info()[0]
 
         for second in (fails, lambda x: (x @ weight).sum()):
-            for _ in range(40):  # each stream's workspaces are there then
-                once(second)
-            before = reserved()
-            for _ in range(40):
-                once(second)
-            after = reserved()
-            assert after[0] <= before[0] and after[1] >= before[1] - (4 << 20)
+            found = []
+            for _ in range(5):
+                for _ in range(25):
+                    once(second)
+                found.append(memory())
+            reserved, free = zip(*found)
+            assert max(reserved[1:]) <= reserved[1], found
+            # The driver takes room for graphs by 64 MB at a time, and not with each pipeline.
+            assert sum(later < earlier for earlier, later in zip(free[1:], free[2:])) < 2, found
