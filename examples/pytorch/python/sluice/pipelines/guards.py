@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 ITEM, ATTRIBUTE, VALUES = operator.getitem, getattr, dict.values
-
+ADDRESS = torch.Tensor.data_ptr
 
 MODES = tuple(getattr(torch._C, name) for name in (
     "is_grad_enabled", "is_inference_mode_enabled", "is_autocast_cache_enabled", "get_default_dtype",
@@ -23,8 +23,8 @@ AUTOCAST, AUTOCAST_TYPE = torch.is_autocast_enabled, torch.get_autocast_dtype
 def surroundings() -> list:
     """Modes that change what PyTorch's calls enqueue."""
     found: list = [mode() for mode in MODES]
-    for device in ("cuda", "cpu"):
-        found.append(AUTOCAST_TYPE(device) if AUTOCAST(device) else None)
+    found.append(AUTOCAST_TYPE("cuda") if AUTOCAST("cuda") else None)
+    found.append(AUTOCAST_TYPE("cpu") if AUTOCAST("cpu") else None)
     return found
 
 
@@ -33,10 +33,14 @@ class Surroundings:
 
     def __init__(self) -> None:
         self.known: Any = None
+        self.before: Any = None
 
     def now(self) -> list:
         if self.known is None:
             self.known = surroundings()
+            if self.known == self.before:
+                self.known = self.before  # an object that guards know
+            self.before = self.known
         return self.known
 
 
@@ -112,14 +116,26 @@ class Guard:
         """Whether all is as it was. A number that was replaced by the same one is not; `difference` finds that out."""
         same = operator.is_
         try:
-            return (list(map(len, self.sized)) == self.sizes and not any(self.empty)
-                    and all(map(same, map(ITEM, self.containers, self.keys), self.items))
-                    and all(map(same, map(ATTRIBUTE, self.objects, self.attributes), self.values))
-                    and all(map(same, chain.from_iterable(map(VALUES, self.whole)), self.whole_items))
-                    and list(map(torch.Tensor.data_ptr, self.tensors)) == self.addresses
-                    and all(list(map(id, now)) == then for now, then, _, _ in self.lists)
-                    and all(now == then for now, then, _ in self.sets)
-                    and around.now() == self.surroundings)
+            if self.sized and list(map(len, self.sized)) != self.sizes or self.empty and any(self.empty):
+                return False
+            if self.keys and not all(map(same, map(ITEM, self.containers, self.keys), self.items)):
+                return False
+            if self.objects and not all(map(same, map(ATTRIBUTE, self.objects, self.attributes), self.values)):
+                return False
+            if self.whole and not all(map(same, chain.from_iterable(map(VALUES, self.whole)), self.whole_items)):
+                return False
+            if self.tensors and list(map(ADDRESS, self.tensors)) != self.addresses:
+                return False
+            if self.lists and not all(list(map(id, now)) == then for now, then, _, _ in self.lists):
+                return False
+            if self.sets and not all(now == then for now, then, _ in self.sets):
+                return False
+            now = around.now()
+            if now is not self.surroundings:
+                if now != self.surroundings:
+                    return False
+                self.surroundings = now  # one object from now on
+            return True
         except Exception:  # what was read is not there any more
             return False
 
