@@ -144,9 +144,10 @@ class TestOptimizers:
         if schedule == "graphed":
             assert replays(run) > 2 * COUNT
 
-    @pytest.mark.parametrize("kind,options", [(torch.optim.Adam, {}), (torch.optim.AdamW, {"foreach": False}), (torch.optim.Adagrad, {}),
-                                              (torch.optim.RMSprop, {"momentum": 0.5}), (torch.optim.SGD, {"nesterov": True, "momentum": 0.9}),
-                                              (torch.optim.SGD, {"foreach": True, "momentum": 0.9})])
+    @pytest.mark.parametrize("kind,options", [
+        (torch.optim.Adam, {}), (torch.optim.AdamW, {"foreach": False}), (torch.optim.Adagrad, {}),
+        (torch.optim.RMSprop, {"momentum": 0.5}), (torch.optim.SGD, {"nesterov": True, "momentum": 0.9}),
+        (torch.optim.SGD, {"foreach": True, "momentum": 0.9})])
     def test_optimizers(self, device, schedule, kind, options):
         run = beside_a_plain_loop(device, schedule, lambda: Training(device, kind, **options), 2)
         if kind is torch.optim.Adam:
@@ -343,7 +344,8 @@ class TestModels:
     def test_a_wrapper_of_several_processes(self, device, schedule):
         import torch.distributed as dist
         with tempfile.TemporaryDirectory() as folder:
-            dist.init_process_group("gloo" if device == "cpu" else "nccl", init_method=f"file://{folder}/store", rank=0, world_size=1)
+            dist.init_process_group("gloo" if device == "cpu" else "nccl", init_method=f"file://{folder}/store", rank=0,
+                                    world_size=1)
             try:
                 class Wrapped(Training):
                     def __init__(self):
@@ -427,7 +429,8 @@ class TestNumbers:
         self.check(device, schedule, lambda x: x * GLOBAL[0], lambda i: GLOBAL.__setitem__(0, float(i)), float)
 
     def test_in_an_object(self, device, schedule):
-        self.check(device, schedule, lambda x: x * SETTINGS.factor, lambda i: setattr(SETTINGS, "factor", i * 0.5), lambda i: i * 0.5)
+        self.check(device, schedule, lambda x: x * SETTINGS.factor, lambda i: setattr(SETTINGS, "factor", i * 0.5),
+                   lambda i: i * 0.5)
 
     def test_in_a_function_that_is_called(self, device, schedule):
         table = {"factor": 1.0}

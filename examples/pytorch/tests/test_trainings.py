@@ -11,10 +11,11 @@ from test_guards import choose_soon, graphing  # noqa: F401  (a fixture)
 import sluice
 
 COUNT = 60
-OPTIMIZERS = [(torch.optim.SGD, {}), (torch.optim.SGD, {"momentum": 0.9}), (torch.optim.SGD, {"foreach": True, "weight_decay": 0.01}),
-              (torch.optim.Adam, {}), (torch.optim.Adam, {"capturable": True}), (torch.optim.AdamW, {"fused": True}),
+OPTIMIZERS = [(torch.optim.SGD, {}), (torch.optim.SGD, {"momentum": 0.9}),
+              (torch.optim.SGD, {"foreach": True, "weight_decay": 0.01}), (torch.optim.Adam, {}), (torch.optim.Adam, {"capturable": True}), (torch.optim.AdamW, {"fused": True}),
               (torch.optim.RMSprop, {}), (torch.optim.Adagrad, {})]
-SCHEDULERS = [None, lambda o: torch.optim.lr_scheduler.StepLR(o, 25, 0.5), lambda o: torch.optim.lr_scheduler.ExponentialLR(o, 0.98),
+SCHEDULERS = [None, lambda o: torch.optim.lr_scheduler.StepLR(o, 25, 0.5),
+              lambda o: torch.optim.lr_scheduler.ExponentialLR(o, 0.98),
               lambda o: torch.optim.lr_scheduler.OneCycleLR(o, 0.02, total_steps=400)]
 
 
@@ -134,7 +135,8 @@ class Script:
         return losses
 
     def state(self) -> list[torch.Tensor]:
-        return [value.detach().cpu().clone() for value in [*self.model.state_dict().values(), *([] if self.ema is None else self.ema.parameters())]]
+        means = [] if self.ema is None else list(self.ema.parameters())
+        return [value.detach().cpu().clone() for value in [*self.model.state_dict().values(), *means]]
 
 
 @pytest.mark.parametrize("schedule", ["serial", "overlapped", "graphed", "automatic"])

@@ -88,7 +88,8 @@ def test_functions(device, name):
 
 
 @pytest.mark.parametrize("foreach", [False, True])
-@pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "NAdam", "RAdam", "Adamax", "Rprop", "Adadelta", "ASGD"])
+@pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "NAdam", "RAdam", "Adamax", "Rprop", "Adadelta",
+                                  "ASGD"])
 def test_optimizers(device, kind, foreach):
     found = []
     for is_watched in (False, True):

@@ -14,8 +14,8 @@ ADDRESS = torch.Tensor.data_ptr
 
 MODES = tuple(getattr(torch._C, name) for name in (
     "is_grad_enabled", "is_inference_mode_enabled", "is_autocast_cache_enabled", "get_default_dtype",
-    "_get_deterministic_algorithms", "_get_cublas_allow_tf32", "_get_cudnn_allow_tf32", "_get_cudnn_enabled", "_get_cudnn_benchmark",
-    "_get_cudnn_deterministic", "_get_float32_matmul_precision", "_get_flash_sdp_enabled", "_get_mem_efficient_sdp_enabled",
+    "_get_deterministic_algorithms", "_get_cublas_allow_tf32", "_get_cudnn_allow_tf32", "_get_cudnn_enabled",
+    "_get_cudnn_benchmark", "_get_cudnn_deterministic", "_get_float32_matmul_precision", "_get_flash_sdp_enabled", "_get_mem_efficient_sdp_enabled",
     "_get_math_sdp_enabled", "_get_cudnn_sdp_enabled", "_len_torch_function_stack"))
 AUTOCAST, AUTOCAST_TYPE = torch.is_autocast_enabled, torch.get_autocast_dtype
 

@@ -70,8 +70,9 @@ class Trial:
                     continue  # in the order of a plain loop by every schedule
                 a, b = self.memory[first], self.memory[second]
                 if a.written & b.used.keys() or b.written & a.used.keys() or a.made & b.used.keys():
-                    self.reason = self.reason or (f"'{self.stages[first].name}' and '{self.stages[second].name}' use the same memory, and "
-                                                  "one of them writes it; expected sluice.stage(..., shares=...) at both")
+                    names = f"'{self.stages[first].name}' and '{self.stages[second].name}'"
+                    self.reason = self.reason or (f"{names} use the same memory, and one of them writes it; expected "
+                                                  "sluice.stage(..., shares=...) at both")
 
     def after_body(self) -> None:
         """The next batch begins."""
