@@ -158,7 +158,7 @@ ALIASES = {"itself": lambda x: x, "detach": lambda x: x.detach(), "data": lambda
 
 
 @pytest.mark.parametrize("alias", ALIASES)
-@pytest.mark.parametrize("schedule", ["serial", "overlapped", "automatic"])
+@pytest.mark.parametrize("schedule", SCHEDULES)
 def test_what_stages_keep_stays(device, schedule, alias):
     batch, features = [], []
 
@@ -178,25 +178,40 @@ def test_what_stages_keep_stays(device, schedule, alias):
 
 
 @pytest.mark.parametrize("alias", ALIASES)
-def test_stages_among_graphs_keep_nothing(device, alias):
+@pytest.mark.parametrize("what", ["batches", "a graph's results", "an eager stage's"])
+def test_what_stages_keep_among_graphs_ends_graphs(device, alias, what):
     kept = []
 
     def keep(x: torch.Tensor) -> torch.Tensor:
         kept.append(ALIASES[alias](x))
         return x + 1
 
-    def stages(device, *functions):
-        return sluice.pipeline(*(sluice.stage(f, name, graph=False) for name, f in functions), schedule="graphed", device=device)
-
     if alias == "numpy" and device == "cuda":
         pytest.skip("a copy")
-    device = GraphingDevice() if device == "cpu" else device
-    data = [torch.full((2,), float(i)) for i in range(12)]
-    with pytest.raises(RuntimeError, match="stage 'double', batch 0: a tensor that it returned is still held"):
-        list(stages(device, ("double", lambda x: x * 2), ("keep", keep))(data))
-    kept.clear()
-    with pytest.raises(RuntimeError, match="a tensor of batch 0 is still held"):
-        list(stages(device, ("keep", keep))(data))
+    stages = [sluice.stage(keep, graph=False), sluice.stage(lambda x: x * 2, "last")]
+    if what != "batches":
+        stages.insert(0, sluice.stage(lambda x: x + 10, "first", graph=None if what == "a graph's results" else False))
+    run = sluice.pipeline(*stages, schedule="graphed", device=GraphingDevice() if device == "cpu" else device)
+    first = 0 if what == "batches" else 10
+    found = [x[0].item() for x in run([torch.full((2,), float(i)) for i in range(40)])]
+    assert found == [2.0 * (first + i + 1) for i in range(40)]
+    assert [x[0].item() for x in kept] == [float(first + i) for i in range(40)]
+    assert "is held by somebody when its batch is over; expected a clone()" in str(run.report())
+
+
+def test_a_graphs_result_that_is_kept_once(device):
+    """Late, when all are graphs that can be."""
+    kept = []
+
+    def look(x: torch.Tensor) -> torch.Tensor:
+        if x[0].item() == 60:
+            kept.append(x.detach())
+        return x
+
+    run = sluice.pipeline(lambda x: x + 10, sluice.stage(look, graph=False), schedule="graphed",
+                          device=GraphingDevice() if device == "cpu" else device)
+    assert [x[0].item() for x in run([torch.full((2,), float(i)) for i in range(90)])] == [10.0 + i for i in range(90)]
+    assert kept[0].tolist() == [60.0, 60.0] and run.stages[0].graphs.replays > 20
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -196,6 +196,13 @@ class StageGraphs:
         form.written = []
         self.clear(form)
 
+    def stop(self, reason: str) -> None:
+        """There are no graphs from now on."""
+        for form in self.forms.values():
+            self.refuse(form, reason)
+        self.refusal = reason
+        self.kept = [None] * len(self.kept)
+
     def drop(self, form: Form, changed: str) -> None:
         """What was captured is no longer so."""
         self.changes[changed] += 1

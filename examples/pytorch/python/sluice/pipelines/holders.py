@@ -43,14 +43,6 @@ def kept(storages: Iterable[Any]) -> list[Any]:
     return [storage for storage in storages if count(storage._cdata) > 1]
 
 
-def kept_for_sure(storages: Iterable[Any]) -> bool:
-    """The same, after objects that hold each other, and that nobody holds, are gone."""
-    if not kept(storages):
-        return False
-    gc.collect()
-    return bool(kept(storages))
-
-
 def as_tensor(storage: Any) -> torch.Tensor:
     """A tensor of bytes over all of it."""
     with torch.inference_mode(False):
@@ -69,8 +61,16 @@ class Baseline:
             self.watched[storage._cdata] = storage, count(storage._cdata)
 
     def again(self) -> None:
-        """The same for what is watched already."""
-        self.watched = {cdata: (storage, count(cdata)) for cdata, (storage, _) in self.watched.items() if count(cdata) > 1}
+        """Those who hold it now may."""
+        self.watched = {cdata: (storage, max(own, count(cdata))) for cdata, (storage, own) in self.watched.items()}
+
+    def counts(self) -> dict[int, int]:
+        return {cdata: count(cdata) for cdata in self.watched}
+
+    def allow(self, before: dict[int, int]) -> None:
+        """Those who came since then may hold it, too."""
+        for cdata, (storage, own) in self.watched.items():
+            self.watched[cdata] = storage, own + max(count(cdata) - before.get(cdata, count(cdata)), 0)
 
     def is_kept(self) -> bool:
         """After objects that hold each other, such as those of a graph that was dropped, are gone."""

@@ -8,7 +8,7 @@ from typing import Any, Optional
 import torch
 
 from sluice.pipelines.devices import Device
-from sluice.pipelines.holders import Baseline, kept_for_sure, storages_of
+from sluice.pipelines.holders import Baseline, storages_of
 from sluice.pipelines.trees import is_plain, map_tensors, tensors_of, version_of
 
 
@@ -24,7 +24,6 @@ class Slot:
         self.fresh: Any = ()  # storages of a batch in memory of its own
         self.aliases: list[torch.Tensor] = []  # of `tensors`, for stages
         self.fixed = Baseline()
-        self.captured = False  # by a graph, since that was looked at
         self.sources: list[tuple[torch.Tensor, int]] = []  # what is copied from, and its version
         self.batch = -1
         self.handed: list[weakref.ref] = []  # tensors of the batch
@@ -103,13 +102,11 @@ class Intake:
         moved = tensor.to(self.target, non_blocking=True)
         return tensor.clone() if moved is tensor else moved
 
-    def refuse_kept_in(self, slot: int) -> None:
-        """Raises where somebody holds memory of the slot, or of its last batch."""
-        place = self.slots[slot]
-        over, place.fresh = place.fresh, ()
-        if (over and kept_for_sure(over)) or place.fixed.is_kept():
-            raise RuntimeError(f"a tensor of batch {place.batch} is still held, and its memory becomes another batch's; expected a "
-                               "clone() of what is to be kept by stages among graphs")
+    def renew(self) -> None:
+        """Other memory from now on."""
+        for slot in self.slots:
+            slot.tensors, slot.aliases = [], []
+            slot.fixed.clear()
 
     def bring(self, slot: int, index: int, batch: Any) -> Any:
         """Enqueues the copy of batch `index` on the current stream, and returns what it will be, in memory of its own. What was copied
@@ -239,7 +236,8 @@ class Intake:
         for slot in self.slots:
             slot.sources, slot.whole, slot.held, slot.fresh, slot.in_use = [], [], [], (), False
             if not clean:
-                slot.handed, slot.captured = [], True
+                slot.handed = []
+                slot.fixed.again()
 
     def bytes(self) -> int:
         return sum(t.numel() * t.element_size() for slot in self.slots for t in slot.tensors)

@@ -12,7 +12,7 @@ import torch
 
 from sluice.pipelines.choice import AutomaticChoice
 from sluice.pipelines.devices import Device, device_of
-from sluice.pipelines.holders import as_tensor, count, kept, kept_for_sure, storages_of
+from sluice.pipelines.holders import as_tensor, count, kept, storages_of
 from sluice.pipelines.intake import Intake, checked_slots
 from sluice.pipelines.plan import Plan
 from sluice.pipelines.position import Position
@@ -39,8 +39,8 @@ def pipeline(*stages: Union[Callable, Stage], schedule: str = "overlapped", slot
 
     A stage is a callable, or a `sluice.stage` with options. The first is called with the batch on the device, the others with
     what the one before returned: a tuple or list becomes the arguments, anything else the only one. It enqueues its work on
-    the current stream, and need not know which that is. Among graphs it may keep nothing of what it was given or returned, but
-    a `clone()`.
+    the current stream, and need not know which that is. What it keeps of what it was given or returned is
+    its own.
 
     - "serial": a plain loop on the caller's stream. A batch's result comes before the next batch is asked for.
     - "overlapped": each stage on a stream of its own; a stage works on one batch while the next works on the one before.
@@ -111,6 +111,7 @@ class Pipeline:
             one = Plan([1] * len(stages), self.slots)
             steps = self.device.steps(one, [self.stream, self.stages[0].stream])
             self.together = (steps, self.turns_of(one, small=True), one)
+        self.holders = ""  # why there can be no graphs
         self.votes = 0  # for the other way, one after another
         self.all_but_last = self.stages[:-1]  # of the last one, results are copies
         self.begins: list = []  # either of them
@@ -417,7 +418,9 @@ class Pipeline:
         self.intake.forget_sources(slot)
 
     def submit_graphed(self, index: int, batch: Any, ends: list[int]) -> Any:
-        """The same in memory of the slot, where stages become graphs. Only results may be held."""
+        """The same in memory of the slot, where stages become graphs, as long as nobody holds any of it but results."""
+        if self.holders:
+            return self.submit(index, batch, ends)
         if index & EVERY == EVERY and self.together is not None and not self.timing and self.begins is not self.of_large:
             self.vote(index)
         timed = self.timing and self.is_timed("graphed")
@@ -427,37 +430,37 @@ class Pipeline:
         moment, copied, stages = (self.begins or self.by_size(batch))[slot]
         if error := steps.start(moment, copied):
             steps.fail_to_start(error, moment, copied)
-        if place.captured:  # the graph of a stage holds memory of stages before it
-            place.captured = False
-            for watched in (place.fixed, *(running.fixed[slot] for running in self.stages)):
-                watched.again()
-        intake.refuse_kept_in(slot)
-        for running in self.all_but_last:
-            if running.fixed[slot].is_kept():
-                running.refuse(slot)
+        held = self.held_by_somebody(slot)
+        if held:
+            steps.restore()
+            self.do_without_graphs(held)
+            return self.submit(index, batch, ends)
+        self.late = kept(place.fresh)
+        place.fresh = ()
         data = intake.bring_into_slot(slot, index, batch)
+        written = [place.fixed]
         last.graphs.around.known = None  # whatever the loop's body did
         for moment, made, is_last, _, running in stages:
             if moment is not None and (error := steps.step(moment)):
                 steps.fail(error)
             if is_last:
-                self.late = made[slot]
-            elif made[slot] and kept_for_sure(made[slot]):
-                running.refuse(slot)
+                self.late += made[slot]
+            elif made[slot]:
+                self.late += kept(made[slot])
             made[slot] = ()
             if timed:
                 self.times.mark(running.place, running.stream)
             try:
-                outputs, fixed, captured = running.run_graphed(index, slot, data, is_last)
+                outputs, fixed = running.run_graphed(index, slot, data, is_last, written)
             except Exception as error:
                 raise stage_error(running.name, index, error) from error
             if timed:
                 self.times.mark(running.place, running.stream)
-            if captured:
-                place.captured = True
             if not is_last:
                 data = outputs
-                if not fixed:
+                if fixed:
+                    written.append(running.fixed[slot])
+                else:
                     made[slot] = self.own_of(slot, storages_of(tensors_of(outputs)))
             elif fixed:
                 data = running.graphs.copied(outputs)
@@ -474,6 +477,28 @@ class Pipeline:
         if intake.reuse:
             self.wait_for_copy(slot)
         return data
+
+    def held_by_somebody(self, slot: int) -> str:
+        """What of the memory that the slot's next batch overwrites somebody holds."""
+        if self.intake.slots[slot].fixed.is_kept():
+            return f"a tensor of batch {self.intake.slots[slot].batch}"
+        for running in self.all_but_last:
+            if running.fixed[slot].is_kept():
+                return f"a tensor that '{running.name}' returned for batch {running.batches[slot]}"
+        return ""
+
+    def do_without_graphs(self, held: str) -> None:
+        """What somebody holds is theirs, and graphs would go on writing it."""
+        self.settle()
+        self.holders = f"{held} is held by somebody when its batch is over; expected a clone() of what is to be kept"
+        for running in self.stages:
+            running.graphs.stop(self.holders)
+            for baseline in running.fixed:
+                self.give_away(storage for storage, _ in baseline.watched.values())
+            running.clear(False)
+        for slot in self.intake.slots:
+            self.give_away(storage for storage, _ in slot.fixed.watched.values())
+        self.intake.renew()
 
     def own_of(self, slot: int, storages: list[Any]) -> list[Any]:
         """Those that are not the slot's memory, or a graph's."""

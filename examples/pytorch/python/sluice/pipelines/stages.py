@@ -81,27 +81,30 @@ class RunningStage:
         self.seen: list[Any] = [None] * slots  # the graph whose memory that is
         self.batches = [-1] * slots
 
-    def refuse(self, slot: int) -> None:
-        raise RuntimeError(f"stage '{self.name}', batch {self.batches[slot]}: a tensor that it returned is still held, and its batch "
-                           "is over; expected a clone() of what is to be kept by stages among graphs")
-
-    def run_graphed(self, batch: int, slot: int, inputs: Any, is_last: bool) -> tuple[Any, bool, bool]:
-        """What the stage returned, as a graph, if there is one or can be; whether that lies in memory that the slot's next batch
-        overwrites; and whether a graph was made."""
+    def run_graphed(self, batch: int, slot: int, inputs: Any, is_last: bool, before: list[Baseline]) -> tuple[Any, bool]:
+        """What the stage returned, as a graph, if there is one or can be, and whether that lies in memory that the slot's next batch
+        overwrites. `before` is such memory of the batch and of earlier stages, which a graph holds."""
         self.batches[slot] = batch
         graphs, fixed = self.graphs, self.fixed[slot]
-        if graphs.recent[slot] is None:  # its Python runs, and whoever keeps an object of a graph would not be counted
+        if graphs.recent[slot] is not None:
+            outputs, is_fixed = graphs.run(slot, self.stream, inputs)
+            if not is_fixed or self.seen[slot] is outputs:
+                return outputs, is_fixed
+        else:  # its Python code runs, and whoever keeps an object of a graph would not be counted
             inputs = map_tensors(lambda tensor: tensor if tensor.requires_grad else tensor.detach(), inputs)
-        if is_last and self.given.graph is False:
-            graphs.eager += 1
-            return call(self.function, inputs), False, False
-        outputs, is_fixed = graphs.run(slot, self.stream, inputs)
-        if not is_fixed or self.seen[slot] is outputs:
-            return outputs, is_fixed, False
+            if is_last and self.given.graph is False:
+                graphs.eager += 1
+                return call(self.function, inputs), False
+            counts = [baseline.counts() for baseline in before]
+            outputs, is_fixed = graphs.run(slot, self.stream, inputs)
+            if not is_fixed:
+                return outputs, False
+            if self.given.graph is not False:  # it was captured
+                for baseline, found in zip(before, counts):
+                    baseline.allow(found)
         self.seen[slot] = outputs if self.given.graph is not False else None
-        fresh = [tensor for tensor in tensors_of(outputs) if not any(s._cdata in fixed.watched for s in storages_of((tensor,)))]
-        fixed.watch(fresh)
-        return outputs, True, len(fresh) > 0 and self.given.graph is not False
+        fixed.watch([tensor for tensor in tensors_of(outputs) if not any(s._cdata in fixed.watched for s in storages_of((tensor,)))])
+        return outputs, True
 
     def clear(self, clean: bool) -> None:
         """After all work is done. An exception, whose traceback may hold a batch, is no reason for another."""
