@@ -1,38 +1,30 @@
-"""The first thing in a pipeline: batches come into fixed memory of the device, on a stream of their own."""
+"""The first thing in a pipeline: batches come to the device, in memory of their own, or in that of a slot."""
 
 from __future__ import annotations
 
-import weakref
 from typing import Any, Optional
 
 import torch
 
 from sluice.pipelines.devices import Device
 from sluice.pipelines.holders import Baseline, storages_of
-from sluice.pipelines.trees import is_plain, map_tensors, tensors_of, version_of
+from sluice.pipelines.trees import is_plain, map_tensors, version_of
 
 
 class Slot:
-    """Memory for one batch at a time."""
+    """Memory for one batch at a time, and what is known of the batch."""
 
-    def __init__(self, device: Device) -> None:
-        self.tensors: list[torch.Tensor] = []
-        self.copied = device.event()
-        self.in_use = False
-        self.whole: list[torch.Tensor] = []  # nested and sparse tensors of the batch, in memory of their own
+    def __init__(self) -> None:
+        self.batch = -1
         self.held: list[torch.Tensor] = []  # what is copied from
         self.fresh: Any = ()  # storages of a batch in memory of its own
-        self.aliases: list[torch.Tensor] = []  # of `tensors`, for stages
-        self.fixed = Baseline()
-        self.sources: list[tuple[torch.Tensor, int]] = []  # what is copied from, and its version
-        self.batch = -1
-        self.handed: list[weakref.ref] = []  # tensors of the batch
-        self.stale_batch = -1
-        self.stale: list[weakref.ref] = []  # those of the batch before, which it overwrote
+        self.tensors: list[torch.Tensor] = []  # the slot's memory
+        self.aliases: list[torch.Tensor] = []  # of that, for stages
+        self.fixed = Baseline()  # of that
 
 
 class Intake:
-    """Copies batches into slots. It allocates when it meets a batch larger than those before, and never otherwise.
+    """Copies batches on the current stream. Slots are allocated when there is a batch larger than those before, and never otherwise.
 
     What a batch is copied from is held until the copy is done, so that it is neither freed nor, if the loader is a
     DataLoader, used for another batch. `reuse` is for loaders that refill memory of their own: then the copy of a batch is
@@ -41,48 +33,11 @@ class Intake:
 
     def __init__(self, device: Device, slots: int, reuse: bool) -> None:
         self.device = device
-        self.slots = [Slot(device) for _ in range(slots)]
-        self.made = device.event()
+        self.slots = [Slot() for _ in range(slots)]
         self.reuse = reuse
         self.allocations = 0
         self.target = device.device
         self.versions: dict[int, int] = {}  # of what is copied from, by the tensor's id
-
-    def place(self, stream: Any, index: int, batch: Any) -> Any:
-        """Enqueues the copy of batch `index` on `stream`, and returns what it will be in the slot."""
-        slot = self.slots[index % len(self.slots)]
-        if slot.in_use:  # bounds how far the host can be ahead, and what it holds
-            self.device.wait_on_host(slot.copied)
-        slot.sources, slot.whole = [], []
-        tensors = tensors_of(batch)
-        self.refuse_overwritten(index, tensors)
-        if any(tensor.device.type != "cpu" for tensor in tensors):  # made by work that was enqueued just now
-            self.device.record(self.made, self.device.current_stream())
-            self.device.wait(stream, self.made)
-        count = 0
-
-        def into_slot(tensor: torch.Tensor) -> torch.Tensor:
-            nonlocal count
-            slot.sources.append((tensor, version_of(tensor)))
-            if not is_plain(tensor):
-                slot.whole.append(tensor.detach().to(self.device.device, non_blocking=True, copy=True))
-                return slot.whole[-1].detach()
-            target = self.room(slot, count, tensor)
-            count += 1
-            target.copy_(tensor, non_blocking=True)
-            return target
-
-        # Under inference_mode, slots would be made that no later training could save for its backward pass.
-        with self.device.on(stream), torch.inference_mode(False), torch.no_grad():
-            placed = map_tensors(into_slot, batch)
-        self.device.record(slot.copied, stream)
-        slot.in_use = True
-        slot.stale, slot.stale_batch = slot.handed, slot.batch
-        slot.handed, slot.batch = [weakref.ref(tensor) for tensor in tensors_of(placed)], index
-        if self.reuse:
-            self.device.wait_on_host(slot.copied)
-            slot.sources = []
-        return placed
 
     def alone(self, batch: Any) -> Any:
         """A copy of a batch on the current stream, as `batch.to(device)` makes it; a list in place of a tuple."""
@@ -215,28 +170,12 @@ class Intake:
         with torch.inference_mode(False):  # else it could not be written to outside of it
             return torch.empty_like(like, device=self.device.device, requires_grad=False)
 
-    def refuse_overwritten(self, index: int, tensors: list[torch.Tensor]) -> None:
-        """Raises where a loader has written a batch over one that is still being copied, as far as PyTorch noticed."""
-        for slot in self.slots:
-            for held, version in slot.sources:
-                if any(held is tensor and version_of(tensor) != version for tensor in tensors):
-                    raise RuntimeError(f"the loader wrote batch {index} into the memory of batch {slot.batch}, whose copy "
-                                       "may be under way; expected memory of its own for each batch, or reuse=True")
-
-    def refuse_kept(self, index: int) -> None:
-        """Raises where somebody holds a tensor of the batch that batch `index` overwrote."""
-        slot = self.slots[index % len(self.slots)]
-        if any(reference() is not None for reference in slot.stale):
-            raise RuntimeError(f"a tensor of batch {slot.stale_batch} is still held, and its memory has become another "
-                               "batch's; expected a clone() of what is to be kept")
-
     def clear(self, clean: bool) -> None:
         """After all copies are done. An exception, whose traceback may hold a batch, is no reason for another."""
         self.versions.clear()
         for slot in self.slots:
-            slot.sources, slot.whole, slot.held, slot.fresh, slot.in_use = [], [], [], (), False
+            slot.held, slot.fresh = [], ()
             if not clean:
-                slot.handed = []
                 slot.fixed.again()
 
     def bytes(self) -> int:
