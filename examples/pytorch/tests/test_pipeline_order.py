@@ -199,3 +199,31 @@ def test_stages_that_go_together_and_apart(monkeypatch, size, stages, slots, kee
     freed.run.go = lambda way: (went.append(way is freed.run.together), go(way))
     assert freed.races(60) == []
     assert (True in went and False in went) is (size == "small batches")
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_stages_that_share_a_model_are_ordered(shared):
+    """The first stage of a batch reads what the last stage of the batch before has written."""
+    device, model = WatchedDevice(), torch.nn.Linear(1, 1)
+
+    def stage(name: str, writes: bool):
+        def function(index: torch.Tensor) -> torch.Tensor:
+            device.access("model", writes, f"{name} {index.item()}")
+            return index + 0
+
+        return sluice.stage(function, name, shares=model if shared else ())
+
+    run = sluice.pipeline(stage("encode", False), lambda index: index + 0, stage("train", True), device=device)
+    for place, _ in enumerate(run([torch.tensor(i) for i in range(12)])):
+        if place == 5:  # the loop's body reads it, in a consistent moment
+            run.sync()
+            device.access("model", False, "checkpoint")
+    assert (device.races == []) is shared
+
+
+def test_a_checkpoint_that_does_not_wait_is_seen():
+    device = WatchedDevice()
+    run = sluice.pipeline(lambda index: index + 0, lambda index: (device.access("model", True, "train"), index + 0)[1], device=device)
+    for _ in run([torch.tensor(i) for i in range(6)]):
+        device.access("model", False, "checkpoint")
+    assert any("checkpoint" in race for race in device.races)
