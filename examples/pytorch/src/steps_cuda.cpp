@@ -60,7 +60,8 @@ struct Steps {
 
     int run(int moment) {
         const auto place = static_cast<std::size_t>(moment);
-        for (auto i = static_cast<std::size_t>(first[place]); i < static_cast<std::size_t>(first[place + 1]); ++i)
+        for (auto i = static_cast<std::size_t>(first[place]); i < static_cast<std::size_t>(first[place + 1]);
+             ++i)
             if (const int error = carry_out(operations[i]))
                 return error;
         return 0;
@@ -72,7 +73,9 @@ struct Steps {
         if (aoti_torch_get_current_cuda_stream(device, &stream) != AOTI_TORCH_SUCCESS)
             return refused;
         callers = static_cast<cudaStream_t>(stream);
-        return aoti_torch_create_cuda_stream_guard(streams[0], device, &guard) == AOTI_TORCH_SUCCESS ? 0 : refused;
+        return aoti_torch_create_cuda_stream_guard(streams[0], device, &guard) == AOTI_TORCH_SUCCESS
+                   ? 0
+                   : refused;
     }
 };
 
@@ -81,8 +84,8 @@ struct Steps {
 #define SLUICE_STEPS extern "C" __attribute__((visibility("default")))
 
 /// `operations` has three numbers for each, `first` one for each moment and the number of all. Null if there is an error.
-SLUICE_STEPS void* sluice_steps_make(int device, const std::int32_t* operations, const std::int32_t* first, int moments,
-                                     void* const* streams, int stream_count, int event_count) {
+SLUICE_STEPS void* sluice_steps_make(int device, const std::int32_t* operations, const std::int32_t* first,
+                                     int moments, void* const* streams, int stream_count, int event_count) {
     auto steps = std::make_unique<Steps>();
     steps->device = device;
     steps->first.assign(first, first + moments + 1);
@@ -116,7 +119,9 @@ SLUICE_STEPS int sluice_steps_begin(void* handle, int moment, int copied) {
     return steps.run(moment);
 }
 
-SLUICE_STEPS int sluice_steps_run(void* handle, int moment) { return static_cast<Steps*>(handle)->run(moment); }
+SLUICE_STEPS int sluice_steps_run(void* handle, int moment) {
+    return static_cast<Steps*>(handle)->run(moment);
+}
 
 /// A moment outside of a batch, on the stream that is the caller's now.
 SLUICE_STEPS int sluice_steps_read(void* handle, int moment) {
@@ -132,7 +137,8 @@ SLUICE_STEPS int sluice_steps_restore(void* handle) { return static_cast<Steps*>
 
 /// 1 or 0; after an error, which another call tells, 1.
 SLUICE_STEPS int sluice_steps_is_reached(void* handle, int event) {
-    if (cudaEventQuery(static_cast<Steps*>(handle)->events[static_cast<std::size_t>(event)]) != cudaErrorNotReady)
+    if (cudaEventQuery(static_cast<Steps*>(handle)->events[static_cast<std::size_t>(event)]) !=
+        cudaErrorNotReady)
         return 1;
     cudaGetLastError();
     return 0;
@@ -144,5 +150,6 @@ SLUICE_STEPS int sluice_steps_wait(void* handle, int event) {
 }
 
 SLUICE_STEPS const char* sluice_steps_message(int error) {
-    return error == refused ? "PyTorch has no such stream" : cudaGetErrorString(static_cast<cudaError_t>(error));
+    return error == refused ? "PyTorch has no such stream"
+                            : cudaGetErrorString(static_cast<cudaError_t>(error));
 }

@@ -12,7 +12,8 @@ struct Guard {
     int device;
 };
 void note(const char* what, const void* first, std::intptr_t second) {
-    notes += std::string(what) + " " + std::to_string(reinterpret_cast<std::intptr_t>(first)) + " " + std::to_string(second) + "\n";
+    notes += std::string(what) + " " + std::to_string(reinterpret_cast<std::intptr_t>(first)) + " " +
+             std::to_string(second) + "\n";
 }
 } // namespace
 
@@ -22,7 +23,9 @@ __attribute__((visibility("default"))) void pretended_clear(int waits) {
     notes.clear();
     not_ready = waits;
 }
-__attribute__((visibility("default"))) int pretended_state() { return static_cast<int>(current_stream * 10 + current_device); }
+__attribute__((visibility("default"))) int pretended_state() {
+    return static_cast<int>(current_stream * 10 + current_device);
+}
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
     *event = reinterpret_cast<cudaEvent_t>(++events);
@@ -31,7 +34,8 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
 cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     note("record", event, reinterpret_cast<std::intptr_t>(stream));
-    return current_device == 1 ? cudaSuccess : cudaErrorInvalidResourceHandle; // a default stream would be another device's
+    return current_device == 1 ? cudaSuccess
+                               : cudaErrorInvalidResourceHandle; // a default stream would be another device's
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
     note("wait", event, reinterpret_cast<std::intptr_t>(stream));
@@ -50,7 +54,8 @@ AOTITorchError aoti_torch_get_current_cuda_stream(int32_t, void** stream) {
     *stream = reinterpret_cast<void*>(current_stream);
     return AOTI_TORCH_SUCCESS;
 }
-AOTITorchError aoti_torch_create_cuda_stream_guard(void* stream, int32_t device, CUDAStreamGuardHandle* guard) {
+AOTITorchError aoti_torch_create_cuda_stream_guard(void* stream, int32_t device,
+                                                   CUDAStreamGuardHandle* guard) {
     *guard = reinterpret_cast<CUDAStreamGuardHandle>(new Guard{current_stream, current_device});
     current_stream = reinterpret_cast<std::intptr_t>(stream);
     current_device = device;
