@@ -332,6 +332,13 @@ def test_wrong_arguments(sentence):
     assert sentence in str(error.value) and "\n" not in str(error.value)
 
 
+def test_second_derivatives_are_refused():
+    sample = Sample("cpu")
+    loss = lambda p: sluice.giou_loss(p, sample.targets, sample.offsets)  # noqa: E731
+    with pytest.raises(RuntimeError, match="giou_loss: a second derivative was asked for, and is not known"):
+        torch.func.jvp(torch.func.grad(loss), (sample.predictions,), (sample.predictions,))
+
+
 def test_backward_without_a_saved_gradient():
     sample = Sample("cpu")
     leaf = sample.predictions.requires_grad_()

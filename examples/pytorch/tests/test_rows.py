@@ -147,6 +147,46 @@ def test_derivatives_forward(device):
         torch.testing.assert_close((backward * tangent).sum(), found.sum())
 
 
+SQUARES = {
+    "sum": lambda x, o: sluice.row_sum(x * x, o), "mean": lambda x, o: sluice.row_mean(x * x, o),
+    "max": lambda x, o: sluice.row_max(x * x, o)[0], "softmax": sluice.row_softmax, "log_softmax": sluice.row_log_softmax,
+    "sort": lambda x, o: sluice.row_sort(x * x, o)[0] * torch.arange(5, device=x.device),
+    "expand": lambda x, o: sluice.row_expand(x[:2] ** 2, o, 5),
+}
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+@pytest.mark.parametrize("name", SQUARES)
+def test_second_derivatives(device, name):
+    offsets = torch.tensor([0, 2, 5], device=device)
+    at, along = (torch.randn(5, dtype=torch.float64, device=device) for _ in range(2))
+    first, func, step = torch.func.grad(lambda x: SQUARES[name](x, offsets).square().sum()), torch.func, 1e-5
+
+    def work(x: torch.Tensor) -> torch.Tensor:
+        return SQUARES[name](x, offsets).square().sum()
+
+    expected = (first(at + step * along) - first(at - step * along)) / (2 * step)
+    found = [func.jvp(first, (at,), (along,))[1], torch.autograd.functional.hvp(work, at, along)[1],
+             func.grad(lambda x: func.jvp(work, (x,), (along,))[1])(at), func.grad(lambda x: (first(x) * along).sum())(at),
+             func.hessian(work)(at) @ along]
+    for one in found:
+        torch.testing.assert_close(one, expected, rtol=1e-4, atol=1e-6)
+    if name in ("max", "softmax", "sort"):
+        with pytest.raises(RuntimeError, match="a derivative forward of one forward was asked for"):
+            func.jvp(lambda x: func.jvp(work, (x,), (along,))[1], (at,), (along,))
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+@pytest.mark.parametrize("name", SQUARES)
+def test_vmap(device, name):
+    offsets = torch.tensor([0, 2, 5], device=device)
+    several = torch.randn(4, 5, dtype=torch.float64, device=device)
+    found = torch.func.vmap(lambda x: SQUARES[name](x, offsets))(several)
+    torch.testing.assert_close(found, torch.stack([SQUARES[name](x, offsets) for x in several]))
+    jacobians = [of(lambda x: SQUARES[name](x, offsets))(several[0]) for of in (torch.func.jacfwd, torch.func.jacrev)]
+    torch.testing.assert_close(*jacobians)
+
+
 @pytest.mark.parametrize("dtype", REALS)
 def test_softmax(rows, dtype):
     values = values_for(rows, dtype)

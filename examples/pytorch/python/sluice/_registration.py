@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 import torch
+from torch._C._functorch import TransformType
 from torch._functorch.autograd_function import enable_single_level_autograd_function
 from torch.autograd import forward_ad
 from torch.library import register_autocast, register_fake
@@ -27,12 +28,25 @@ def is_forward() -> bool:
     return forward_ad._current_level >= 0
 
 
+def require_few(op: str, most: int, what: str, *kinds: Any) -> None:
+    """Refuses what would come out as zeros, without a word."""
+    if sum(transform.key() in kinds for transform in torch._C._functorch.get_interpreter_stack() or ()) > most:
+        raise RuntimeError(f"sluice.{op}: {what} was asked for, and is not known; expected one of the two by other means")
+
+
+def require_first(op: str) -> None:
+    if torch._C._are_functorch_transforms_active():
+        require_few(op, 1, "a second derivative", TransformType.Grad, TransformType.Jvp)
+
+
 def gradient_of(op: str, save: Callable, backward: Callable, forward: Callable) -> type[torch.autograd.Function]:
-    """An operator with its gradient. `save` keeps what both directions need; `forward(ctx, *tangents)` has None for an input
+    """An operator with its gradient. `save` returns what both directions need; `forward(ctx, *tangents)` has None for an input
     that carries none."""
     run = getattr(ops, op).default
 
     class Gradient(torch.autograd.Function):
+        generate_vmap_rule = True
+
         @staticmethod
         def forward(*inputs: Any) -> Any:
             with below_autograd():
@@ -40,10 +54,9 @@ def gradient_of(op: str, save: Callable, backward: Callable, forward: Callable) 
 
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple, output: Any) -> None:
-            save(ctx, inputs, output)
-            ctx.save_for_forward(*ctx.kept)
-            ctx.save_for_backward(*ctx.kept)
-            del ctx.kept
+            kept = save(ctx, inputs, output)
+            ctx.save_for_forward(*kept)
+            ctx.save_for_backward(*kept)
 
     Gradient.__name__ = op
     Gradient.backward = staticmethod(backward)
@@ -70,7 +83,13 @@ def register_gradient(op: str, save: Callable, backward: Callable, forward: Call
             return run(*inputs)
 
     def call(*inputs: Any) -> Any:
-        if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or is_forward():
+        if torch.compiler.is_compiling():
+            return run(*inputs)
+        if torch._C._are_functorch_transforms_active():  # of which there may be several, one around the other
+            if op in ("row_max", "row_softmax", "row_sort"):
+                require_few(op, 1, "a derivative forward of one forward", TransformType.Jvp)
+            return gradient.apply(*inputs, *defaults[len(inputs):])
+        if is_forward():
             return run(*inputs)
         if torch.is_grad_enabled() and inputs[0].requires_grad:
             return apply(*inputs)
@@ -130,13 +149,13 @@ def require_gradient(ctx) -> None:
                            "with_gradient=True where backward() follows")
 
 
-def save_giou(ctx, inputs, output) -> None:
+def save_giou(ctx, inputs, output) -> tuple:
     predictions, _, offsets, _, ctx.reduction, ctx.with_gradient = inputs
     ctx.mark_non_differentiable(output[1])
     ctx.set_materialize_grads(False)
     ctx.dtype = predictions.dtype
     ctx.width = predictions.shape[1] if predictions.dim() == 3 else 0
-    ctx.kept = (output[1], offsets)
+    return (output[1], offsets)
 
 
 def giou_backward(ctx, incoming, _):
@@ -148,12 +167,12 @@ def giou_backward(ctx, incoming, _):
     return result, None, None, None, None, None
 
 
-def save_giou_masked(ctx, inputs, output) -> None:
+def save_giou_masked(ctx, inputs, output) -> tuple:
     predictions, _, mask, _, ctx.reduction, ctx.with_gradient = inputs
     ctx.mark_non_differentiable(output[1], output[2])
     ctx.set_materialize_grads(False)
     ctx.dtype = predictions.dtype
-    ctx.kept = (output[1], mask, output[2])
+    return (output[1], mask, output[2])
 
 
 def giou_masked_backward(ctx, incoming, _, __):
@@ -171,10 +190,10 @@ def giou_forward(ctx, along, *_):
     along = along.to(gradient.dtype)
     if ctx.width > 0:  # those of the predictions that have a target
         boxes = gradient.shape[0]
-        row = ops.row_expand(torch.arange(along.shape[0], device=along.device), offsets, boxes)
-        place = torch.arange(boxes, device=along.device) - ops.row_expand(offsets[:-1].contiguous(), offsets, boxes)
+        row = eager["row_expand"](torch.arange(along.shape[0], device=along.device), offsets, boxes)
+        place = torch.arange(boxes, device=along.device) - eager["row_expand"](offsets[:-1].contiguous(), offsets, boxes)
         along = along[row, place.clamp(0, ctx.width - 1)]
-    sums = ops.row_sum((gradient * along).sum(-1), offsets)
+    sums = eager["row_sum"]((gradient * along).sum(-1), offsets)
     return reduced(sums, offsets.diff(), offsets[-1], ctx.reduction), None
 
 
@@ -234,93 +253,134 @@ def _(of_rows, positions, offsets, size):
     return of_rows.new_empty([size])
 
 
-def save_offsets(ctx, inputs, output) -> None:
-    ctx.kept = (inputs[1],)
+def save_offsets(ctx, inputs, output) -> tuple:
     ctx.size = inputs[0].shape[0]
+    return (inputs[1],)
 
 
-def save_expand(ctx, inputs, output) -> None:
-    ctx.kept = (inputs[1],)
+def save_expand(ctx, inputs, output) -> tuple:
     ctx.size = inputs[2]
+    return (inputs[1],)
 
 
 def sum_backward(ctx, incoming):
     (offsets,) = ctx.saved_tensors
-    return ops.row_expand(incoming, offsets, ctx.size), None
+    return eager["row_expand"](incoming, offsets, ctx.size), None
 
 
 def sum_forward(ctx, along, _):
     (offsets,) = ctx.saved_tensors
-    return ops.row_sum(along, offsets)
+    return eager["row_sum"](along, offsets)
 
 
 def expand_forward(ctx, along, *_):
     (offsets,) = ctx.saved_tensors
-    return ops.row_expand(along, offsets, ctx.size)
+    return eager["row_expand"](along, offsets, ctx.size)
 
 
 def expand_backward(ctx, incoming):
     (offsets,) = ctx.saved_tensors
-    return ops.row_sum(incoming, offsets), None, None
+    return eager["row_sum"](incoming, offsets), None, None
 
 
-def save_max(ctx, inputs, output) -> None:
+def save_max(ctx, inputs, output) -> tuple:
     ctx.mark_non_differentiable(output[1])
-    ctx.kept = (inputs[1], output[1])
     ctx.size = inputs[0].shape[0]
+    return (inputs[1], output[1])
 
 
 def max_backward(ctx, incoming, _):
     offsets, positions = ctx.saved_tensors
-    return ops.row_place(incoming, positions, offsets, ctx.size), None
+    return eager["row_place"](incoming, positions, offsets, ctx.size), None
 
 
 def max_forward(ctx, along, _):
     offsets, positions = ctx.saved_tensors
-    if ctx.size == 0:
-        return along.new_zeros(positions.shape), None
-    at = (offsets[:-1] + positions).clamp(0, ctx.size - 1)
-    return torch.where(positions >= 0, along[at], 0), None
+    return at_positions(along, positions, offsets), None
 
 
-def save_softmax(ctx, inputs, output) -> None:
-    ctx.kept = (inputs[1], output)
+def at_positions(values, positions, offsets):
+    """[rows]: the value at each row's position."""
+    size = values.shape[0]
+    if size == 0:
+        return values.new_zeros(positions.shape)
+    return torch.where(positions >= 0, values[(offsets[:-1] + positions).clamp(0, size - 1)], 0)
+
+
+def save_place(ctx, inputs, output) -> tuple:
+    ctx.size = inputs[3]
+    return (inputs[1], inputs[2])
+
+
+def place_backward(ctx, incoming):
+    positions, offsets = ctx.saved_tensors
+    return at_positions(incoming, positions, offsets), None, None, None
+
+
+def place_forward(ctx, along, *_):
+    positions, offsets = ctx.saved_tensors
+    return eager["row_place"](along, positions, offsets, ctx.size)
+
+
+def save_softmax(ctx, inputs, output) -> tuple:
+    return (inputs[1], output)
 
 
 def softmax_backward(ctx, incoming):
     offsets, shares = ctx.saved_tensors
     weighted = incoming * shares
-    return weighted - shares * ops.row_expand(ops.row_sum(weighted, offsets), offsets, shares.shape[0]), None
+    return weighted - shares * eager["row_expand"](eager["row_sum"](weighted, offsets), offsets, shares.shape[0]), None
 
 
 def softmax_forward(ctx, along, _):
     return softmax_backward(ctx, along)[0]  # its matrix of derivatives is symmetric
 
 
-def save_sort(ctx, inputs, output) -> None:
+def save_sort(ctx, inputs, output) -> tuple:
     ctx.mark_non_differentiable(output[1])
-    ctx.kept = (inputs[1], output[1])
+    return (inputs[1], output[1])
 
 
 def sort_forward(ctx, along, *_):
     offsets, positions = ctx.saved_tensors
-    size = along.shape[0]
+    return in_order(along, positions, offsets), None
+
+
+def in_order(values, positions, offsets):
+    """The values of each row as they were sorted."""
+    size = values.shape[0]
     if size == 0:
-        return along, None
+        return values
     begins = ops.row_expand(offsets[:-1].contiguous(), offsets, size)
-    in_a_row = torch.arange(size, device=along.device) < offsets[-1]
-    return torch.where(in_a_row, along[(begins + positions).clamp(0, size - 1)], 0), None
+    in_a_row = torch.arange(size, device=values.device) < offsets[-1]
+    return torch.where(in_a_row, values[(begins + positions).clamp(0, size - 1)], 0)
+
+
+def save_unsort(ctx, inputs, output) -> tuple:
+    return (inputs[1], inputs[2])
+
+
+def unsort_backward(ctx, incoming):
+    positions, offsets = ctx.saved_tensors
+    return in_order(incoming, positions, offsets), None, None
+
+
+def unsort_forward(ctx, along, *_):
+    positions, offsets = ctx.saved_tensors
+    return eager["row_unsort"](along, positions, offsets)
 
 
 def sort_backward(ctx, incoming, _):
     offsets, positions = ctx.saved_tensors
-    return ops.row_unsort(incoming, positions, offsets), None, None
+    return eager["row_unsort"](incoming, positions, offsets), None, None
 
 
 register_gradient("row_sum", save_offsets, sum_backward, sum_forward)
 register_gradient("row_expand", save_expand, expand_backward, expand_forward)
 register_gradient("row_max", save_max, max_backward, max_forward)
 register_gradient("row_softmax", save_softmax, softmax_backward, softmax_forward)
+register_gradient("row_place", save_place, place_backward, place_forward)
+register_gradient("row_unsort", save_unsort, unsort_backward, unsort_forward)
 register_gradient("row_sort", save_sort, sort_backward, sort_forward)
 
 for device in ("cpu", "cuda"):

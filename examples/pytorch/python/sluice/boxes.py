@@ -6,7 +6,7 @@ from typing import Optional
 
 import torch
 
-from sluice._registration import giou_gradient, giou_masked_gradient, is_forward
+from sluice._registration import giou_gradient, giou_masked_gradient, is_forward, require_first
 from sluice.rows import Offsets, parts_of
 
 
@@ -57,6 +57,8 @@ def giou_loss(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optiona
     wanted = (predictions.requires_grad and torch.is_grad_enabled()) or is_forward()
     eagerly = wanted and not torch.compiler.is_compiling()  # without the dispatcher's way round
     require_no_gradient("giou_loss", targets)
+    if eagerly:
+        require_first("giou_loss")
     if mask is not None:
         if offsets is not None or targets.is_nested or predictions.is_nested:
             raise RuntimeError("sluice.giou_loss: a mask was given for ragged boxes; expected either a mask or offsets")
