@@ -86,6 +86,12 @@ def test_what_an_iteration_before_left_is_no_error(device):
             held.append(x.detach())
 
 
+def test_batches_that_require_a_gradient(device):
+    weight = torch.full((4,), 2.0, requires_grad=True)
+    for i, x in enumerate(sluice.prefetch([weight * i for i in range(6)], device)):
+        assert not x.requires_grad and x.tolist() == [2.0 * i] * 4
+
+
 def test_a_loader_that_overwrites_its_batch(device):
     def refilled():
         x = torch.zeros(4)

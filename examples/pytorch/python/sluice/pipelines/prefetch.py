@@ -13,7 +13,7 @@ from sluice.pipelines.holders import as_tensor, count, storages_of
 from sluice.pipelines.intake import Intake, checked_slots
 from sluice.pipelines.plan import CALLER, COPIES, CURRENT, RECORD, RESTORE, WAIT
 from sluice.pipelines.position import Position
-from sluice.pipelines.trees import is_plain, map_tensors, tensors_of, version_of
+from sluice.pipelines.trees import is_plain, map_tensors, tensors_of
 
 
 def prefetch(loader: Iterable, device: Union[None, int, str, torch.device, Device] = None, slots: int = 2, *,
@@ -141,7 +141,8 @@ class Prefetch:
             except Exception as error:  # which comes when its turn is, after the batches before it
                 failure = error
                 break
-            position.fetched()
+            if position.is_stateful:
+                position.fetched()
             if yielded > 0:  # the consumer's variables hold the batch that comes after the one looked for
                 self.refuse_kept(placed - 1)
             is_full = len(waiting) + 1 == slots
@@ -150,7 +151,8 @@ class Prefetch:
             del batch
             if is_full:
                 position.passed()
-                self.give_away(yielded)
+                if self.whole[yielded % slots]:
+                    self.give_away(yielded)
                 yield waiting.popleft()
                 yielded += 1
         while waiting:
@@ -196,25 +198,29 @@ class Prefetch:
             self.forget_sources(number)
         if self.whole[number]:
             self.whole[number].clear()
-        grad = torch.is_grad_enabled()
-        if grad:
-            torch._C._set_grad_enabled(False)
-        try:
-            if torch.is_inference_mode_enabled():  # no later training could save such slots for its backward pass
-                with torch.inference_mode(False), torch.no_grad():
-                    return self.into_slot(number, index, batch)
-            return self.into_slot(number, index, batch)
-        finally:
-            if grad:
-                torch._C._set_grad_enabled(True)
+        if torch.is_inference_mode_enabled():  # no later training could save such slots for its backward pass
+            with torch.inference_mode(False), torch.no_grad():
+                return self.into_slot(number, index, batch)
+        return self.into_slot(number, index, batch)
 
     def into_slot(self, number: int, index: int, batch: Any) -> Any:
         intake, filled = self.intake, 0
         slot, allocations = intake.slots[number], intake.allocations
+        sources, versions = self.sources[number], self.versions
 
         def work(tensor: torch.Tensor) -> torch.Tensor:
             nonlocal filled, allocations
-            self.note(number, index, tensor)
+            try:
+                version = tensor._version
+            except RuntimeError:  # made under inference_mode
+                version = 0
+            known = versions.setdefault(id(tensor), (version, index))
+            if known[0] != version:  # as far as PyTorch noticed
+                raise RuntimeError(f"the loader wrote batch {index} into the memory of batch {known[1]}, whose copy may be under way; "
+                                   "expected memory of its own for each batch, or reuse=True")
+            sources.append(tensor)
+            if tensor.requires_grad:
+                tensor = tensor.detach()
             if not is_plain(tensor):
                 self.whole[number].append(tensor.detach().to(self.device.device, non_blocking=True, copy=True))
                 return self.whole[number][-1].detach()
@@ -231,17 +237,6 @@ class Prefetch:
         if kind is tuple or kind is list:  # most are flat
             return kind([work(leaf) if type(leaf) is torch.Tensor else map_tensors(work, leaf) for leaf in batch])
         return map_tensors(work, batch)
-
-    def note(self, number: int, index: int, tensor: torch.Tensor) -> None:
-        """Holds what is copied from, and raises where a loader has written a batch over one that is still being copied, as far as
-        PyTorch noticed."""
-        version = version_of(tensor)
-        known = self.versions.get(id(tensor))
-        if known is not None and known[0] != version:
-            raise RuntimeError(f"the loader wrote batch {index} into the memory of batch {known[1]}, whose copy may be under way; "
-                               "expected memory of its own for each batch, or reuse=True")
-        self.versions[id(tensor)] = version, index
-        self.sources[number].append(tensor)
 
     def forget_sources(self, number: int) -> None:
         sources = self.sources[number]
