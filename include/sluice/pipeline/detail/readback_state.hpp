@@ -225,7 +225,7 @@ void ReadbackState<T, B>::push(BasicStreamRef<B> stream, DeviceSpan<const T, B> 
     }
     try {
         bool copied = false;
-        if constexpr (requires(RingCopy small) { B::copy_to_place(stream.get(), small); }) {
+        if constexpr (requires(RingCopy one) { B::copy_to_place(stream.get(), one); }) {
             const std::int64_t* const number = length != nullptr ? length->data() : nullptr;
             copied = B::copy_to_place(stream.get(),
                                       Places::copy_to(slot.place, values.data(), values.size(), number));
