@@ -94,7 +94,7 @@ public:
         StreamFailures::RecordRef record = host_function_failures().record_of(stream);
         const std::lock_guard lock(mutex_);
         for (const StreamFailures::RecordRef& known : streams_) {
-            if (known == record)
+            if (known.get() == record.get())
                 return;
         }
         if (streams_.size() == most_streams)

@@ -8,6 +8,11 @@
 
 namespace sluice::detail {
 
+/// Where a parameter comes from that is no stage's output.
+inline constexpr int from_batch = -1;
+inline constexpr int from_turn = -2;
+inline constexpr int from_lane = -3;
+
 /// One wait of a stage's work on a batch: until `stage` is through this batch, or, `former`, through the one that was in the
 /// same slots before.
 struct PlanWait {

@@ -7,6 +7,7 @@
 
 #include <sluice/backend/detail/stream_types.hpp>
 #include <sluice/backend/stream.hpp>
+#include <sluice/pipeline/detail/boundary/plan_data.hpp>
 #include <sluice/pipeline/parameters.hpp>
 
 namespace sluice::detail {
@@ -58,10 +59,6 @@ template <class Function>
 concept MayBeCallable = !std::is_class_v<Function> || std::is_final_v<Function> || !requires {
     &BesideCallOperator<Function>::operator();
 };
-
-inline constexpr int from_batch = -1;
-inline constexpr int from_turn = -2;
-inline constexpr int from_lane = -3;
 
 /// What a parameter that is no stream asks for; `told`, where it is told something: what of these.
 template <class Plain>
