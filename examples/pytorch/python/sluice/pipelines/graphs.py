@@ -227,7 +227,7 @@ class StageGraphs:
             self.memory[shares] = self.device.graph_memory(shares)
         aliases = map_tensors(lambda tensor: tensor.detach(), inputs)
         undo = Undo(reach)
-        watch = Watch(self.device.device, operations=False)
+        watch = Watch(self.device.device, operations=False, captures=True)
 
         given = {address for _, address in storages_of(tensors_of(aliases))}
         places = iter([torch.empty_like(like, device=self.device.device) for like in form.results or ()])

@@ -172,7 +172,8 @@ class Watch:
     """Around one call of a stage. `operations` is nothing where they are not looked at: torch.compile turns itself off
     where somebody follows operations."""
 
-    def __init__(self, device: torch.device, operations: bool) -> None:
+    def __init__(self, device: torch.device, operations: bool, captures: bool = False) -> None:
+        self.captures = captures
         self.operations = Operations(device) if operations else None
         self.codes: dict[tuple, tuple[types.CodeType, dict]] = {}  # of the caller, and its globals
         self.acting: list[Any] = []  # optimizers and schedulers that made a step
@@ -184,8 +185,12 @@ class Watch:
         self.seen: set[Any] = set()
         self.aside: Optional[types.FrameType] = None  # imports, or compiles
         self.before: Any = None
+        self.threads: Any = None
 
     def __enter__(self) -> "Watch":
+        # A GPU's backward passes run on a thread of PyTorch's own, where nobody sees what Python code they run.
+        if not self.captures:
+            self.threads = torch.autograd.set_multithreading_enabled(False)
         if self.operations is not None:
             first_use()
             self.operations.__enter__()
@@ -201,6 +206,8 @@ class Watch:
             sys.setprofile(None)
         if self.operations is not None:
             self.operations.__exit__(*error)
+        if self.threads is not None:
+            self.threads.__exit__(None, None, None)
 
     def is_library(self, frame: types.FrameType) -> bool:
         file = frame.f_code.co_filename
