@@ -43,9 +43,16 @@ public:
         nvjpegImage_t image{};
         image.channel[0] = pixels;
         image.pitch[0] = 3 * static_cast<std::size_t>(shape.width);
-        const nvjpegStatus_t status = nvjpegDecode(handle_, state_, jpeg.data(), jpeg.size(),
-                                                   NVJPEG_OUTPUT_RGBI, &image, stream_.ref());
-        stream_.sync(); // also behind an error, since the slot is filled again
+        const auto decode_once = [&] {
+            const nvjpegStatus_t status = nvjpegDecode(handle_, state_, jpeg.data(), jpeg.size(),
+                                                       NVJPEG_OUTPUT_RGBI, &image, stream_.ref());
+            stream_.sync(); // also behind an error, since the slot is filled again
+            return status;
+        };
+        nvjpegStatus_t status = decode_once();
+        // Seen at the first image of each of several decoders that began at once; the second call had its memory.
+        if (status == NVJPEG_STATUS_ALLOCATOR_FAILURE)
+            status = decode_once();
         check(status, "nvjpegDecode");
     }
 
