@@ -1,5 +1,10 @@
 """What the tests share. They need PyTorch and the installed package, not a GPU; those of CUDA are skipped without one."""
 
+import os
+
+# One, unless the caller says otherwise: beside other work, threads that wait for each other take several times as long.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
