@@ -150,12 +150,11 @@ public:
     Watched() noexcept {}
     Watched(const Shared<T>& shared) noexcept : value_(shared.value_), count_(shared.count_) { watch(); }
     Watched(const Watched& other) noexcept : value_(other.value_), count_(other.count_) { watch(); }
-    Watched& operator=(const Watched& other) noexcept {
-        Watched copy(other);
-        T* const value = copy.value_;
-        ShareCount* const count = copy.count_;
-        copy.value_ = value_;
-        copy.count_ = count_;
+    Watched& operator=(Watched other) noexcept {
+        T* const value = other.value_;
+        ShareCount* const count = other.count_;
+        other.value_ = value_;
+        other.count_ = count_;
         value_ = value;
         count_ = count;
         return *this;
