@@ -318,7 +318,7 @@ TEST_CASE("many narrow spans become blocks, and none is lost") {
     CHECK(svg.size() < 1'000'000);
     CHECK(spans_in(all) == 30'000);
     CHECK(contains(svg, "narrower than a quarter of a pixel"));
-    CHECK(contains(svg, ">several spans<")); // in the legend
+    CHECK(contains(svg, ">several spans<"));      // in the legend
     CHECK(contains(svg, "batch 15000, compute")); // a wide one stays itself
 
     options.merge_above = 30'000;

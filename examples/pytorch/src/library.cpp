@@ -4,11 +4,12 @@
 STABLE_TORCH_LIBRARY(sluice, library) {
     library.def("giou_loss(Tensor predictions, Tensor targets, Tensor offsets, str formula='torchvision', "
                 "str reduction='mean', bool with_gradient=True) -> (Tensor, Tensor)");
-    library.def("giou_loss_masked(Tensor predictions, Tensor targets, Tensor mask, str formula='torchvision', "
-                "str reduction='mean', bool with_gradient=True) -> (Tensor, Tensor, Tensor)");
     library.def(
-        "giou_loss_and_gradient(Tensor predictions, Tensor targets, Tensor offsets, str formula='torchvision', "
-        "str reduction='mean', float scale=1.0) -> (Tensor, Tensor)");
+        "giou_loss_masked(Tensor predictions, Tensor targets, Tensor mask, str formula='torchvision', "
+        "str reduction='mean', bool with_gradient=True) -> (Tensor, Tensor, Tensor)");
+    library.def("giou_loss_and_gradient(Tensor predictions, Tensor targets, Tensor offsets, str "
+                "formula='torchvision', "
+                "str reduction='mean', float scale=1.0) -> (Tensor, Tensor)");
     library.def(
         "giou_loss_backward(Tensor incoming, Tensor gradient, Tensor offsets, str reduction, SymInt width, "
         "ScalarType dtype) -> Tensor");

@@ -72,7 +72,8 @@ void StageCore<B>::add_stage(const StageSetup<B>& stage, Schedule schedule) {
     entries_.push_back({.callable = stage.callable,
                         .name = stage.name,
                         .is_plain = !Checks::listens && !launch_blocking_ && options.lanes == 1 &&
-                                    !with_threads && plan.most_window == 1 && !rates.any() && !own.takes_turn && !own.takes_lane,
+                                    !with_threads && plan.most_window == 1 && !rates.any() &&
+                                    !own.takes_turn && !own.takes_lane,
                         .wants_graphs = options.graphed,
                         .keeps_slot = options.keeps_slot});
     slots.add_lanes(own.takes_lane ? options.lanes : 0);
