@@ -125,11 +125,14 @@ TEST_CASE("plain pointers: any number of steps, eagerly, replayed and looping on
         CHECK(read(stream, x.first()) == relaxed(start(), 3 * steps));
     }
     Pair x(count);
+    copy_and_wait(stream, x.first(), start());
+    copy_and_wait(stream, x.second(), start());
     for (const int steps : {0, 1, 2, 5}) {
         int called = 0;
         x.iterate(stream, steps, [&](auto...) { ++called; });
         CHECK(called == steps);
     }
+    stream.sync();
     CHECK(text_of([&] { x.iterate(stream, -1, [](auto...) {}); }) ==
           "PingPong::iterate: -1 steps were asked for; expected 0 or more");
 }
