@@ -244,9 +244,9 @@ TEST_CASE("bound: a wait for results of run is a wait for the stages, and not th
 
 TEST_CASE("submit_times tells how long a loop over run has waited for results") {
     Stage slow{"slow", [](HostStreamRef stream, const int& in, PinnedBuffer<int, Host>& out) {
-                   stream.enqueue([&in, &out] {
+                   stream.enqueue([number = in, &out] {
                        std::this_thread::sleep_for(std::chrono::milliseconds(2));
-                       out[0] = in;
+                       out[0] = number;
                    });
                }};
     Pipeline pipeline{Stages{slow},
