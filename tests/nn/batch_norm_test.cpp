@@ -91,43 +91,49 @@ void check_statistics(Random& random, float mean) {
           allowed<T> * (1.0 + static_cast<double>(mean)));
 }
 
+enum class After { nothing, relu, relu_of_sum };
+
 template <class T>
-void check_gradients(Random& random, bool with_relu, bool with_other, bool in_place) {
+void check_gradients(Random& random, After after, bool with_other, bool in_place) {
     const Stream stream;
     const std::size_t channels = draw_channels(random);
     const std::size_t rows = random.between(2, on_device ? 3000 : 200);
     const std::vector<T> values = map_values<T>(random, rows * channels, 0.5f);
     const std::vector<T> slope = rounded<T>(random.numbers(values.size()));
     const std::vector<T> other = rounded<T>(random.numbers(values.size()));
-    const std::vector<T> output = rounded<T>(random.numbers(values.size()));
     Layer layer(random, stream, rows, channels);
+    Buffer<T> map = device(values);
+    nn::batch_norm_statistics<T>(stream.ref(), as_matrix(map, channels), layer.norm(), {}, layer.scratch);
+    Buffer<T> relu_output = device(rounded<T>(random.numbers(values.size())));
+    if (after == After::relu)
+        nn::scale_bias_relu<T, T>(stream.ref(), as_matrix(map, channels), layer.scale, layer.fused, {}, true,
+                                  as_matrix(relu_output, channels));
+    const std::vector<T> output = host(stream, relu_output);
     const naive::Norm norm(naive::from_maps(values, channels, 1, 1), naive::doubles(layer.weight),
                            naive::doubles(layer.bias), 1e-5);
     std::vector<float> joined = floats(slope);
     for (std::size_t j = 0; j < joined.size(); ++j) {
         if (with_other)
             joined[j] += static_cast<float>(other[j]);
-        if (with_relu && static_cast<float>(output[j]) <= 0.0f)
+        if (after != After::nothing && static_cast<float>(output[j]) <= 0.0f)
             joined[j] = 0.0f;
         joined[j] = static_cast<float>(static_cast<T>(joined[j]));
     }
     const naive::Gradients expected =
         norm.gradients(naive::from_maps(joined, channels, 1, 1), naive::doubles(layer.weight));
 
-    Buffer<T> map = device(values);
     Buffer<T> gradient = device(slope);
     Buffer<T> second = device(other);
-    Buffer<T> relu_output = device(output);
     Buffer<T> in_gradient = poisoned<T>(stream, values.size());
     Buffer<float> weight_slope = poisoned<float>(stream, channels);
     Buffer<float> bias_slope = poisoned<float>(stream, channels);
-    nn::batch_norm_statistics<T>(stream.ref(), as_matrix(map, channels), layer.norm(), {}, layer.scratch);
     nn::BatchNormGradients<T, B> gradients{.in = as_matrix(map, channels),
+                                           .relu = after == After::relu,
                                            .gradient = gradient,
                                            .in_gradient = in_place ? gradient.span() : in_gradient.span(),
                                            .weight_gradient = weight_slope,
                                            .bias_gradient = bias_slope};
-    if (with_relu)
+    if (after == After::relu_of_sum)
         gradients.relu_output = relu_output;
     if (with_other)
         gradients.other_gradient = second;
@@ -143,7 +149,7 @@ void check_gradients(Random& random, bool with_relu, bool with_other, bool in_pl
     CHECK(relative_error(floats(host(stream, in_place ? gradient : in_gradient)),
                          naive::to_maps(expected.input), scale) <= 3 * allowed<T>);
     if (!in_place)
-        CHECK(floats(host(stream, gradient)) == joined);
+        CHECK(floats(host(stream, gradient)) == (after == After::relu ? floats(slope) : joined));
 }
 
 template <class T>
@@ -226,9 +232,33 @@ TEST_CASE("batch norm: gradients against float64, with a ReLU, a second gradient
     NN_TEST_RANDOM(random);
     for (int which = 0; which < 8; ++which) {
         CAPTURE(which);
-        check_gradients<float>(random, (which & 1) != 0, (which & 2) != 0, (which & 4) != 0);
-        check_gradients<nn::Half>(random, (which & 1) != 0, (which & 2) != 0, (which & 4) != 0);
+        const After after = (which & 1) != 0 ? After::relu_of_sum : After::nothing;
+        check_gradients<float>(random, after, (which & 2) != 0, (which & 4) != 0);
+        check_gradients<nn::Half>(random, after, (which & 2) != 0, (which & 4) != 0);
     }
+    for (const bool in_place : {false, true}) {
+        check_gradients<float>(random, After::relu, false, in_place);
+        check_gradients<nn::Half>(random, After::relu, false, in_place);
+    }
+}
+
+TEST_CASE("batch norm: a ReLU of the map alone has no second gradient") {
+    NN_TEST_RANDOM(random);
+    const Stream stream;
+    Layer layer(random, stream, 2, 8);
+    Buffer<float> map = device(std::vector<float>(16, 1.0f));
+    Buffer<float> sums(8);
+    const nn::BatchNormGradients<float, B> gradients{.in = as_matrix(map, 8),
+                                                     .relu = true,
+                                                     .gradient = map,
+                                                     .other_gradient = map,
+                                                     .in_gradient = map,
+                                                     .weight_gradient = sums,
+                                                     .bias_gradient = sums};
+    CHECK_THROWS_WITH_AS(
+        nn::batch_norm_backward<float>(stream.ref(), layer.norm(), gradients, layer.scratch),
+        "batch norm: `relu` beside a ReLU's output or a second gradient; expected `relu` alone",
+        sluice::Error);
 }
 
 TEST_CASE("batch norm: a residual is added, plain or normalised, before the ReLU") {

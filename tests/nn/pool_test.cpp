@@ -14,7 +14,7 @@ template <class T>
 constexpr double allowed = sizeof(T) == 2 ? 2e-3 : 1e-5;
 
 nn::MapShape draw(Random& random) {
-    return {random.between(1, 11), random.between(1, 11), 4 * random.between(1, 12)};
+    return {random.between(1, 33), random.between(1, 11), 4 * random.between(1, 12)};
 }
 
 template <class T>

@@ -193,8 +193,14 @@ private:
     Gradient head_backward(Stream stream);
     Gradient block_backward(Stream stream, std::size_t block, const Gradient& gradient);
     void stem_weight_gradient(Stream stream, Span<const T> images, Span<const T> slope);
-    void norm_backward(Stream stream, std::size_t conv, Span<const T> relu_output, Span<T> gradient,
-                       Span<const T> other, Span<T> in_gradient);
+    /// What lies between a normalisation and the gradient that comes back.
+    struct Relu {
+        bool of_norm = false;              ///< of the normalised map alone
+        Span<const T> output = {};         ///< of a sum with a residual
+        Span<const T> other_gradient = {}; ///< a second part of the gradient
+    };
+    void norm_backward(Stream stream, std::size_t conv, Span<T> gradient, Span<T> in_gradient,
+                       const Relu& relu);
     std::size_t infer_block(Stream stream, std::size_t block, std::size_t in);
     void infer_conv(Stream stream, std::size_t conv, Span<const T> in, Span<const T> residual, bool relu,
                     Span<T> to);

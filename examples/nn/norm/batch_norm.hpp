@@ -84,9 +84,12 @@ template <class T, sluice::Backend B>
 struct BatchNormGradients {
     /// The normalisation's input.
     Matrix<const T, B> in;
-    /// The output of the ReLU; empty if there is none.
+    /// The output of the ReLU; empty if there is none, or nothing was added before it.
     sluice::DeviceSpan<const T, B> relu_output = {};
-    /// The gradient of the output. It becomes that of the ReLU's input, which is the residual's, too.
+    /// A ReLU of the normalised map alone, whose output follows from `in`; excludes `relu_output` and `other_gradient`.
+    bool relu = false;
+    /// The gradient of the output. With `relu_output` or `other_gradient` it becomes that of the ReLU's input, which is the
+    /// residual's, too.
     sluice::DeviceSpan<T, B> gradient;
     /// A second part of the output's gradient, which is added to the first; empty for none.
     sluice::DeviceSpan<const T, B> other_gradient = {};
@@ -97,7 +100,8 @@ struct BatchNormGradients {
     sluice::DeviceSpan<float, B> bias_gradient;
 };
 
-/// Computes them from the statistics that `batch_norm_statistics` left. Throws `sluice::Error` when a size does not fit.
+/// Computes them from the statistics that `batch_norm_statistics` left. Throws `sluice::Error` when a size does not fit, or
+/// what excludes each other is given.
 template <class T, sluice::Backend B>
 void batch_norm_backward(sluice::BasicStreamRef<B> stream, const BatchNorm<B>& norm,
                          const BatchNormGradients<T, B>& gradients, SpanArgument<double, B> scratch);

@@ -4,17 +4,18 @@
 namespace nn {
 
 template <sluice::Backend B, class Conv>
-void ResNet18<B, Conv>::norm_backward(Stream stream, std::size_t conv, Span<const T> relu_output,
-                                      Span<T> gradient, Span<const T> other, Span<T> in_gradient) {
+void ResNet18<B, Conv>::norm_backward(Stream stream, std::size_t conv, Span<T> gradient, Span<T> in_gradient,
+                                      const Relu& relu) {
     const ResNetConv& layer = plan_.convs()[conv];
     const std::size_t channels = layer.shape.out_channels;
     const Span<float> all = parameter_gradients_;
     batch_norm_backward<T>(
         stream, norm(conv),
         BatchNormGradients<T, B>{.in = matrix(conv, conv_out(conv)),
-                                 .relu_output = relu_output,
+                                 .relu_output = relu.output,
+                                 .relu = relu.of_norm,
                                  .gradient = gradient,
-                                 .other_gradient = other,
+                                 .other_gradient = relu.other_gradient,
                                  .in_gradient = in_gradient,
                                  .weight_gradient = all.subspan(layer.channel_offset, channels),
                                  .bias_gradient =
@@ -50,12 +51,13 @@ auto ResNet18<B, Conv>::block_backward(Stream stream, std::size_t index, const G
     // The second normalisation; `joined` becomes the gradient of the residual.
     const Span<T> after_join = scratch_map(joined, second_shape.out_size());
     const Span<T> convolved = scratch_map(second, second_shape.out_size());
-    norm_backward(stream, block.second, out(index), after_join, is_sum ? convolved : Span<T>{}, convolved);
+    norm_backward(stream, block.second, after_join, convolved,
+                  {.output = out(index), .other_gradient = is_sum ? convolved : Span<T>{}});
     conv_.weight_gradient(stream, second_shape, inner(index), convolved, weight_gradient(second_conv));
     const Span<T> middle = scratch_map(third, first_shape.out_size());
     conv_.input_gradient(stream, second_shape, convolved, conv_weights(second_conv), middle);
 
-    norm_backward(stream, block.first, inner(index), middle, {}, middle);
+    norm_backward(stream, block.first, middle, middle, {.of_norm = true});
     conv_.weight_gradient(stream, first_shape, block_in(index), middle, weight_gradient(first_conv));
     conv_.input_gradient(stream, first_shape, middle, conv_weights(first_conv),
                          scratch_map(second, first_shape.in_size()));
@@ -64,7 +66,7 @@ auto ResNet18<B, Conv>::block_backward(Stream stream, std::size_t index, const G
 
     const Conv2dShape downsample_shape = shape(block.downsample);
     const ResNetConv& downsample_conv = plan_.convs()[block.downsample];
-    norm_backward(stream, block.downsample, {}, after_join, {}, after_join);
+    norm_backward(stream, block.downsample, after_join, after_join, {});
     conv_.weight_gradient(stream, downsample_shape, block_in(index), after_join,
                           weight_gradient(downsample_conv));
     conv_.input_gradient(stream, downsample_shape, after_join, conv_weights(downsample_conv),
@@ -99,7 +101,7 @@ void ResNet18<B, Conv>::backward(sluice::BasicStreamRef<B> stream, sluice::Devic
     max_pool_relu_gradient<T>(stream, scratch_map(gradient.first, pooled_size()),
                               scratch_map(gradient.second, pooled_size()), part(taps_, pooled_size()),
                               plan_.stem_map(), stem);
-    norm_backward(stream, 0, {}, stem, {}, stem);
+    norm_backward(stream, 0, stem, stem, {});
     stem_weight_gradient(stream, images, stem);
     if (communicator_ != nullptr)
         finish_averaging(stream);

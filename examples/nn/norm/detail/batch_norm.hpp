@@ -117,6 +117,32 @@ struct FoldWeights {
     }
 };
 
+/// `scale * value + bias`, in one expression, which a device rounds once, in all kernels alike. A missing scale is 1, a bias 0.
+template <std::size_t Width>
+struct ScaleBias {
+    float scale[Width];
+    float bias[Width];
+
+    SLUICE_HOST_DEVICE ScaleBias(const float* scales, const float* biases, std::size_t column) {
+        for (std::size_t i = 0; i < Width; ++i) {
+            scale[i] = 1.0f;
+            bias[i] = 0.0f;
+        }
+        if (scales != nullptr)
+            load(scales + column, scale);
+        if (biases != nullptr)
+            load(biases + column, bias);
+    }
+    SLUICE_HOST_DEVICE float operator()(float value, std::size_t i) const {
+        return value * scale[i] + bias[i];
+    }
+    /// Whether the ReLU after it lets `value` pass, as stored in `T`.
+    template <class T>
+    SLUICE_HOST_DEVICE bool passes(float value, std::size_t i) const {
+        return static_cast<float>(static_cast<T>((*this)(value, i))) > 0.0f;
+    }
+};
+
 template <class T, class Out, std::size_t Width>
 struct ScaleBiasRelu {
     const T* in;
@@ -129,34 +155,20 @@ struct ScaleBiasRelu {
     std::size_t columns;
     bool relu;
 
-    SLUICE_HOST_DEVICE static void apply(const float* scale, const float* bias, std::size_t column,
-                                         float (&values)[Width]) {
-        if (scale != nullptr) {
-            float factors[Width];
-            load(scale + column, factors);
-            for (std::size_t i = 0; i < Width; ++i)
-                values[i] *= factors[i];
-        }
-        if (bias != nullptr) {
-            float terms[Width];
-            load(bias + column, terms);
-            for (std::size_t i = 0; i < Width; ++i)
-                values[i] += terms[i];
-        }
-    }
-
     SLUICE_HOST_DEVICE void operator()(std::size_t row, std::size_t vector) const {
         const std::size_t column = vector * Width;
         const std::size_t at = row * columns + column;
         float values[Width];
         load(in + at, values);
-        apply(scale, bias, column, values);
+        const ScaleBias<Width> own(scale, bias, column);
+        for (std::size_t i = 0; i < Width; ++i)
+            values[i] = own(values[i], i);
         if (residual != nullptr) {
             float added[Width];
             load(residual + at, added);
-            apply(residual_scale, residual_bias, column, added);
+            const ScaleBias<Width> of_residual(residual_scale, residual_bias, column);
             for (std::size_t i = 0; i < Width; ++i)
-                values[i] += added[i];
+                values[i] += of_residual(added[i], i);
         }
         if (relu) {
             for (std::size_t i = 0; i < Width; ++i)
@@ -166,7 +178,7 @@ struct ScaleBiasRelu {
     }
 };
 
-/// Writes the gradient before the ReLU, and sums it, by itself and times the normalised element.
+/// Sums the gradient before the ReLU, by itself and times the normalised element, and writes it where it is not the one given.
 template <class T>
 struct GradientMoments {
     const T* in;
@@ -231,6 +243,54 @@ struct GradientMoments {
     }
 };
 
+/// The same sums where a ReLU follows the normalisation at once: which elements it let pass follows from the input, so that
+/// neither its output is read nor a gradient written.
+template <class T>
+struct ReluGradientMoments {
+    const T* in;
+    const T* gradient;
+    const float* mean;
+    const float* inverse_deviation;
+    const float* scale;
+    const float* bias;
+    std::size_t columns;
+
+    template <std::size_t Width>
+    struct Column {
+        ScaleBias<Width> relu;
+        float centre[Width];
+        float inverse[Width];
+    };
+    template <std::size_t Width>
+    struct Row {
+        Vector<T, Width> gradient, in;
+    };
+
+    template <std::size_t Width>
+    SLUICE_HOST_DEVICE Column<Width> of_column(std::size_t column) const {
+        Column<Width> loaded{{scale, bias, column}, {}, {}};
+        load(mean + column, loaded.centre);
+        load(inverse_deviation + column, loaded.inverse);
+        return loaded;
+    }
+    template <std::size_t Width>
+    SLUICE_HOST_DEVICE Row<Width> of_row(std::size_t row, std::size_t column) const {
+        const std::size_t at = row * columns + column;
+        return {load_vector<Width>(gradient + at), load_vector<Width>(in + at)};
+    }
+    template <std::size_t Width>
+    SLUICE_HOST_DEVICE void at(std::size_t /*row*/, std::size_t /*column*/, const Column<Width>& constants,
+                               const Row<Width>& loaded, float (&first)[Width],
+                               float (&second)[Width]) const {
+        for (std::size_t i = 0; i < Width; ++i) {
+            const float x = static_cast<float>(loaded.in.values[i]);
+            const float g = static_cast<float>(loaded.gradient.values[i]);
+            first[i] = constants.relu.template passes<T>(x, i) ? g : 0.0f;
+            second[i] = first[i] * ((x - constants.centre[i]) * constants.inverse[i]);
+        }
+    }
+};
+
 struct FinishGradients {
     float* weight_gradient;
     float* bias_gradient;
@@ -241,11 +301,14 @@ struct FinishGradients {
     }
 };
 
-/// dx = weight / deviation * (g - mean(g) - normalised * mean(g * normalised)).
+/// dx = weight / deviation * (g - mean(g) - normalised * mean(g * normalised)). With `scale` and `bias`, g is 0 where the ReLU
+/// after them was.
 template <class T, std::size_t Width>
 struct InputGradient {
     const T* in;
     const T* gradient;
+    const float* scale;
+    const float* bias;
     const float* weight;
     const float* mean;
     const float* inverse_deviation;
@@ -266,6 +329,11 @@ struct InputGradient {
         load(inverse_deviation + column, inverse);
         load(weight_gradient + column, dw);
         load(bias_gradient + column, db);
+        if (scale != nullptr) {
+            const ScaleBias<Width> relu(scale, bias, column);
+            for (std::size_t i = 0; i < Width; ++i)
+                g[i] = relu.template passes<T>(x[i], i) ? g[i] : 0.0f;
+        }
         for (std::size_t i = 0; i < Width; ++i) {
             const float normalised = (x[i] - centre[i]) * inverse[i];
             g[i] = w[i] * inverse[i] * (g[i] - inverse_rows * (db[i] + normalised * dw[i]));

@@ -135,19 +135,30 @@ void batch_norm_backward(sluice::BasicStreamRef<B> stream, const BatchNorm<B>& n
                              in.size());
     require_size("batch norm: gradients of the weight", gradients.weight_gradient.size(), columns);
     require_size("batch norm: gradients of the bias", gradients.bias_gradient.size(), columns);
+    if (gradients.relu && gradients.relu_output.size() + gradients.other_gradient.size() > 0) [[unlikely]]
+        throw sluice::Error(
+            "batch norm: `relu` beside a ReLU's output or a second gradient; expected `relu` alone");
+    const detail::FinishGradients finish{gradients.weight_gradient.data(), gradients.bias_gradient.data()};
+    const float* const scale = gradients.relu ? norm.fused_scale.data() : nullptr;
+    const float* const bias = gradients.relu ? norm.fused_bias.data() : nullptr;
     detail::with_vector_width<B, T>(columns, [&](auto width) {
-        detail::column_pair_sums<width()>(
-            stream, in.rows(), columns,
-            detail::GradientMoments<T>{in.data(), gradients.relu_output.data(),
-                                       gradients.other_gradient.data(), gradients.gradient.data(),
-                                       norm.mean.data(), norm.inverse_deviation.data(), columns},
-            detail::FinishGradients{gradients.weight_gradient.data(), gradients.bias_gradient.data()},
-            scratch.data());
+        const auto sum = [&](const auto& moments) {
+            detail::column_pair_sums<width()>(stream, in.rows(), columns, moments, finish, scratch.data());
+        };
+        if (gradients.relu) {
+            sum(detail::ReluGradientMoments<T>{in.data(), gradients.gradient.data(), norm.mean.data(),
+                                               norm.inverse_deviation.data(), scale, bias, columns});
+        } else {
+            sum(detail::GradientMoments<T>{in.data(), gradients.relu_output.data(),
+                                           gradients.other_gradient.data(), gradients.gradient.data(),
+                                           norm.mean.data(), norm.inverse_deviation.data(), columns});
+        }
         detail::for_each(stream, in.rows(), columns / width(),
                          detail::InputGradient<T, width()>{
-                             in.data(), gradients.gradient.data(), norm.weight.data(), norm.mean.data(),
-                             norm.inverse_deviation.data(), gradients.weight_gradient.data(),
-                             gradients.bias_gradient.data(), gradients.in_gradient.data(), columns,
+                             in.data(), gradients.gradient.data(), scale, bias, norm.weight.data(),
+                             norm.mean.data(), norm.inverse_deviation.data(),
+                             gradients.weight_gradient.data(), gradients.bias_gradient.data(),
+                             gradients.in_gradient.data(), columns,
                              static_cast<float>(1.0 / static_cast<double>(in.rows()))});
     });
 }

@@ -2,6 +2,7 @@
 /// Bodies of pool.hpp, the same for both backends, and their explicit instantiation.
 #pragma once
 
+#include <nn/core/ceil_div.hpp>
 #include <nn/elementwise/for_each.hpp>
 #include <nn/pool/detail/pool.hpp>
 #include <nn/pool/pool.hpp>
@@ -47,7 +48,8 @@ void max_pool_relu_gradient(sluice::BasicStreamRef<B> stream, SpanArgument<const
     if (!other.empty())
         require_size("max pool: elements of the second gradient", other.size(), gradient.size());
     detail::with_vector_width<B, T>(shape.channels, [&](auto width) {
-        detail::for_each(stream, images * pooled.pixels(), shape.channels / width(),
+        const std::size_t strips = ceil_div(pooled.height, std::size_t{detail::pool_strip});
+        detail::for_each(stream, images * strips * pooled.width, shape.channels / width(),
                          detail::MaxPoolReluGradient<T, width()>{gradient.data(), other.data(), taps.data(),
                                                                  in_gradient.data(), side(shape.height),
                                                                  side(shape.width), side(shape.channels),

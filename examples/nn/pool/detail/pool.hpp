@@ -89,6 +89,9 @@ private:
     }
 };
 
+/// Pools below each other that a thread takes: each is loaded for itself and for the one above.
+inline constexpr std::uint32_t pool_strip = 7;
+
 /// For each pool the two by two pixels at its centre, right and below of it, which lie in this pool and in those to the right
 /// and below.
 template <class T, std::size_t Width>
@@ -99,37 +102,41 @@ struct MaxPoolReluGradient {
     T* in_gradient;
     std::uint32_t height, width, channels, out_height, out_width;
 
-    SLUICE_HOST_DEVICE void operator()(std::size_t row, std::size_t vector) const {
+    SLUICE_HOST_DEVICE void operator()(std::size_t strip, std::size_t vector) const {
         const std::size_t column = vector * Width;
-        const std::size_t image = quotient(row, out_height * out_width);
-        const auto pool = static_cast<std::uint32_t>(row - image * out_height * out_width);
-        const std::uint32_t py = pool / out_width;
-        const std::uint32_t px = pool % out_width;
-        const bool is_below = py + 1 < out_height;
+        const std::uint32_t strips = (out_height + pool_strip - 1) / pool_strip;
+        const std::size_t image = quotient(strip, strips * out_width);
+        const auto of_image = static_cast<std::uint32_t>(strip - image * strips * out_width);
+        const std::uint32_t first = of_image / out_width * pool_strip;
+        const std::uint32_t px = of_image % out_width;
+        const std::uint32_t last = first + pool_strip < out_height ? first + pool_strip : out_height;
         const bool is_right = px + 1 < out_width;
-        const std::size_t at = row * channels + column;
         const std::size_t line = std::size_t{out_width} * channels;
-        const Pool here = load_pool(at, true);
-        const Pool right = load_pool(at + channels, is_right);
-        const Pool below = load_pool(at + line, is_below);
-        const Pool corner = load_pool(at + line + channels, is_below && is_right);
-        float sums[4][Width];
-        for (std::size_t i = 0; i < Width; ++i) {
-            sums[0][i] = here.of_tap(4, i);
-            sums[1][i] = here.of_tap(5, i) + right.of_tap(3, i);
-            sums[2][i] = here.of_tap(7, i) + below.of_tap(1, i);
-            sums[3][i] = here.of_tap(8, i) + right.of_tap(6, i) + below.of_tap(2, i) + corner.of_tap(0, i);
+        std::size_t at = ((image * out_height + first) * out_width + px) * channels + column;
+        T* to = in_gradient + ((image * height + 2 * first) * width + 2 * px) * channels + column;
+        const bool has_right_pixel = 2 * px + 1 < width;
+        Pool here = load_pool(at, true);
+        Pool right = load_pool(at + channels, is_right);
+        for (std::uint32_t py = first; py < last; ++py) {
+            at += line;
+            const bool is_below = py + 1 < out_height;
+            const Pool below = load_pool(at, is_below);
+            const Pool corner = load_pool(at + channels, is_below && is_right);
+            float sums[4][Width];
+            for (std::size_t i = 0; i < Width; ++i) {
+                sums[0][i] = here.of_tap(4, i);
+                sums[1][i] = here.of_tap(5, i) + right.of_tap(3, i);
+                sums[2][i] = here.of_tap(7, i) + below.of_tap(1, i);
+                sums[3][i] =
+                    here.of_tap(8, i) + right.of_tap(6, i) + below.of_tap(2, i) + corner.of_tap(0, i);
+            }
+            store_pair(to, sums[0], sums[1], has_right_pixel);
+            if (2 * py + 1 < height)
+                store_pair(to + std::size_t{width} * channels, sums[2], sums[3], has_right_pixel);
+            to += 2 * std::size_t{width} * channels;
+            here = below;
+            right = corner;
         }
-        const std::uint32_t y = 2 * py;
-        const std::uint32_t x = 2 * px;
-        T* const to = in_gradient + ((image * height + y) * width + x) * channels + column;
-        store(to, sums[0]);
-        if (x + 1 < width)
-            store(to + channels, sums[1]);
-        if (y + 1 < height)
-            store(to + std::size_t{width} * channels, sums[2]);
-        if (x + 1 < width && y + 1 < height)
-            store(to + (std::size_t{width} + 1) * channels, sums[3]);
     }
 
 private:
@@ -140,6 +147,13 @@ private:
             return chosen[i] == tap ? values[i] : 0.0f;
         }
     };
+
+    SLUICE_HOST_DEVICE void store_pair(T* to, const float (&left)[Width], const float (&right)[Width],
+                                       bool has_right) const {
+        store(to, left);
+        if (has_right)
+            store(to + channels, right);
+    }
 
     /// One that is not there has no tap.
     SLUICE_HOST_DEVICE Pool load_pool(std::size_t at, bool is_there) const {
