@@ -14,8 +14,6 @@ namespace {
 using Span = StreamOrderCheck::Span;
 using Bytes = std::span<const std::byte>;
 
-std::size_t rounded_up(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
-
 /// Fills `to` with random numbers, a prime number of them over and over, so that no two rows or channels are alike.
 void fill_randomly(const StreamOrderCheck::Stream& stream, Span to, std::size_t element_bytes,
                    std::mt19937& random) {

@@ -13,8 +13,6 @@ namespace {
 constexpr int rounds = 3;
 constexpr unsigned char poison = 0xFF; // NaN in floating point
 
-std::size_t rounded_up(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
-
 LateWrite::Region region(StreamOrderCheck::Span span) { return {span.data(), span.size()}; }
 
 } // namespace

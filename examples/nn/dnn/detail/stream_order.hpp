@@ -15,6 +15,9 @@
 
 namespace nn::detail {
 
+/// Bytes that a tensor takes beside others: a whole number of 256.
+inline std::size_t rounded_up(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+
 /// Whether calls can be checked on the current device: false where no kernel begins early (before compute capability 9.0), and
 /// in a build for such devices alone. The check then finds nothing.
 bool can_check_stream_order();
