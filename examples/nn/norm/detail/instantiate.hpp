@@ -2,6 +2,7 @@
 /// Bodies of batch_norm.hpp, the same for both backends, and their explicit instantiation.
 #pragma once
 
+#include <nn/core/ceil_div.hpp>
 #include <nn/elementwise/for_each.hpp>
 #include <nn/norm/batch_norm.hpp>
 #include <nn/norm/detail/batch_norm.hpp>
@@ -153,12 +154,12 @@ void batch_norm_backward(sluice::BasicStreamRef<B> stream, const BatchNorm<B>& n
                                            gradients.other_gradient.data(), gradients.gradient.data(),
                                            norm.mean.data(), norm.inverse_deviation.data(), columns});
         }
-        detail::for_each(stream, in.rows(), columns / width(),
+        detail::for_each(stream, ceil_div(in.rows(), detail::row_strip<width()>), columns / width(),
                          detail::InputGradient<T, width()>{
                              in.data(), gradients.gradient.data(), scale, bias, norm.weight.data(),
                              norm.mean.data(), norm.inverse_deviation.data(),
                              gradients.weight_gradient.data(), gradients.bias_gradient.data(),
-                             gradients.in_gradient.data(), columns,
+                             gradients.in_gradient.data(), in.rows(), columns,
                              static_cast<float>(1.0 / static_cast<double>(in.rows()))});
     });
 }
