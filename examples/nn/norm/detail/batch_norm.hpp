@@ -301,9 +301,11 @@ struct FinishGradients {
     }
 };
 
-/// Rows that a thread takes at once of maps that are taken 16 bytes at a time: what it needs of each column is loaded once.
+/// Rows that a thread takes at once of maps that are taken 16 bytes at a time: what it needs of each column is loaded once. They
+/// are so far apart that neighbouring threads load neighbouring rows.
 template <std::size_t Width>
 inline constexpr std::size_t row_strip = Width == 1 ? 1 : 4;
+inline constexpr std::size_t row_distance = 32;
 
 /// dx = weight / deviation * (g - mean(g) - normalised * mean(g * normalised)). With `scale` and `bias`, g is 0 where the ReLU
 /// after them was.
@@ -325,14 +327,16 @@ struct InputGradient {
 
     SLUICE_HOST_DEVICE void operator()(std::size_t strip, std::size_t vector) const {
         constexpr std::size_t taken = row_strip<Width>;
+        constexpr std::size_t distance = taken == 1 ? 1 : row_distance;
         const std::size_t column = vector * Width;
-        const std::size_t at = strip * taken * columns + column;
-        const std::size_t left = rows - strip * taken;
+        const std::size_t first = strip / distance * (taken * distance) + strip % distance;
         Vector<T, Width> g[taken], x[taken];
-        for (std::size_t row = 0; row < taken; ++row) {
-            const std::size_t from = row < left ? at + row * columns : at;
-            g[row] = load_vector<Width>(gradient + from);
-            x[row] = load_vector<Width>(in + from);
+        for (std::size_t i = 0; i < taken; ++i) {
+            const std::size_t row = first + i * distance;
+            if (row < rows) {
+                g[i] = load_vector<Width>(gradient + row * columns + column);
+                x[i] = load_vector<Width>(in + row * columns + column);
+            }
         }
         const ScaleBias<Width> relu(scale, bias, column);
         float factor[Width], centre[Width], slope[Width], offset[Width], inverse[Width];
@@ -346,15 +350,18 @@ struct InputGradient {
             slope[i] *= inverse[i] * inverse_rows;
             offset[i] *= inverse_rows;
         }
-        for (std::size_t row = 0; row < taken && row < left; ++row) {
+        for (std::size_t k = 0; k < taken; ++k) {
+            const std::size_t row = first + k * distance;
+            if (row >= rows)
+                return;
             float result[Width];
             for (std::size_t i = 0; i < Width; ++i) {
-                const float value = static_cast<float>(x[row].values[i]);
+                const float value = static_cast<float>(x[k].values[i]);
                 const bool passes = scale == nullptr || relu.template passes<T>(value, i);
-                const float given = passes ? static_cast<float>(g[row].values[i]) : 0.0f;
+                const float given = passes ? static_cast<float>(g[k].values[i]) : 0.0f;
                 result[i] = factor[i] * (given - (offset[i] + (value - centre[i]) * slope[i]));
             }
-            store(in_gradient + at + row * columns, result);
+            store(in_gradient + row * columns + column, result);
         }
     }
 };

@@ -40,6 +40,12 @@ FinishStatistics<T> finish_statistics(const T* in, std::size_t rows, const Batch
             options.momentum};
 }
 
+/// Strips of `row_strip` rows each, in whole groups of `row_distance`.
+template <std::size_t Width>
+std::size_t row_strips(std::size_t rows) {
+    return Width == 1 ? rows : ceil_div(rows, row_strip<Width> * row_distance) * row_distance;
+}
+
 inline void require_scratch(std::size_t size, std::size_t rows, std::size_t channels) {
     if (size < batch_norm_scratch(rows, channels)) [[unlikely]] {
         throw sluice::Error("batch norm: " + std::to_string(size) +
@@ -154,7 +160,7 @@ void batch_norm_backward(sluice::BasicStreamRef<B> stream, const BatchNorm<B>& n
                                            gradients.other_gradient.data(), gradients.gradient.data(),
                                            norm.mean.data(), norm.inverse_deviation.data(), columns});
         }
-        detail::for_each(stream, ceil_div(in.rows(), detail::row_strip<width()>), columns / width(),
+        detail::for_each(stream, detail::row_strips<width()>(in.rows()), columns / width(),
                          detail::InputGradient<T, width()>{
                              in.data(), gradients.gradient.data(), scale, bias, norm.weight.data(),
                              norm.mean.data(), norm.inverse_deviation.data(),
