@@ -7,6 +7,7 @@
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/kernel_dims.hpp>
+#include <sluice/backend/launch.hpp>
 #include <sluice/backend/semaphore.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/backend/stress.hpp>

@@ -38,6 +38,11 @@ __global__ void decide(sluice::PingPongView<float> x, sluice::ConditionSetter ag
     again.set(x.front()[0] > 1);
 }
 __global__ void scale_kernel(float* x, float by) { x[threadIdx.x] *= by; }
+__global__ void smooth(float* x, float by) {
+    sluice::wait_for_earlier_kernels();
+    x[threadIdx.x] *= by;
+    sluice::let_next_kernel_begin();
+}
 __global__ void append(float* x, std::size_t position) { x[threadIdx.x] = static_cast<float>(position); }
 #endif
 

@@ -296,7 +296,12 @@ TEST_CASE("a builder refuses what makes no sense") {
                    "the source holds 3 and the destination 4"));
     CHECK(contains(text_of([&] { builder.copy(none, none); }), "at least 1"));
     CHECK(contains(text_of([&] { builder.fill(none, 0); }), "at least 1 element"));
+    const char* const lets = "only a kernel lets another begin early; name the node without early()";
+    CHECK(contains(text_of([&] { builder.empty({mine.early()}); }), lets));
+    CHECK(contains(text_of([&] { builder.host([] {}, {later, mine.early()}); }), lets));
+    CHECK(contains(text_of([&] { builder.depends(later, mine.early()); }), "early() belongs in the `after`"));
     CHECK(builder.graph().nodes() == 2);
+    CHECK(builder.graph().edges() == 0);
 
     auto executable = builder.instantiate();
     const auto latest = builder.fill(numbers, 0, {mine});
@@ -354,6 +359,30 @@ TEST_CASE("tasks are the Host backend's kernels, and fail their stream by throwi
     CHECK(contains(text_of([&] { stream.sync(); }), "no number"));
     CHECK(value == 53);
     Host::clear_failure(stream.get());
+}
+
+TEST_CASE("a task behind early() of another runs after it, and takes its place among kernels") {
+    const BasicStream<B> stream;
+    Numbers numbers(4), copied(4);
+    int seen = 0;
+    Builder builder;
+    const auto filled = builder.fill(numbers, 1);
+    const auto first = builder.task([&] { numbers.data()[0] = 2; }, {filled});
+    const auto second =
+        builder.task([&] { seen = numbers.data()[0] + numbers.data()[1]; }, {filled, first.early()});
+    builder.copy(copied, numbers, {second});
+    CHECK(builder.graph().edges() == 4);
+    builder.instantiate().launch(stream);
+    stream.sync();
+    CHECK(seen == 2 + 0x01010101);
+
+    const char* const begins = "only a kernel begins early; name what it comes after without early()";
+    CHECK(contains(text_of([&] { builder.copy(copied, numbers, {second.early()}); }), begins));
+    CHECK(contains(text_of([&] { builder.host([] {}, {filled, second.early()}); }), begins));
+    CHECK(
+        contains(text_of([&] { builder.task([] {}, {builder.host([] {}).early()}); }), "only a kernel lets"));
+    CHECK(builder.graph().nodes() == 5);
+    CHECK(builder.graph().edges() == 4);
 }
 #endif
 

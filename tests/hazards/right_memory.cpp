@@ -268,6 +268,22 @@ TEST_CASE("Right: a diamond in a graph, twice") {
     });
 }
 
+#if !defined(SLUICE_TEST_CUDA)
+TEST_CASE("Right: kernels that begin early in a graph") {
+    pass([](World& w) {
+        Builder builder;
+        auto load = builder.copy(w.features, w.images);
+        auto first = builder.task([] {}, {load});
+        auto second = builder.task([] {}, {first.early()});
+        builder.copy(w.result, w.features, {second});
+        auto all = builder.instantiate();
+        all.launch(w.main);
+        all.launch(w.main);
+        w.main.sync();
+    });
+}
+#endif
+
 TEST_CASE("Right: a captured fork and join") {
     pass([](World& w) {
         const BasicGraphExec<B> both(capture(w.main, [&w](Ref s) {

@@ -57,14 +57,19 @@ concept EventNodeBackend = GraphBackend<B> &&
 
 /// A backend whose graphs launch kernels. `add_kernel` adds a node that launches `function` after the given nodes, and
 /// `set_kernel` changes its later launches. `arguments` points to one pointer for each of the kernel's parameters; what
-/// they point to is copied. Both throw `Error`.
+/// they point to is copied. `early` says for each of `after` whether the node may begin while that one ends; null: none.
+/// `launch_kernel` launches in the order of a stream. All throw `Error`.
 template <class B>
 concept KernelGraphBackend = GraphBackend<B> &&
     requires(typename B::NativeGraph graph, typename B::NativeGraphExec executable,
              typename B::NativeNode node, const typename B::NativeNode* after, std::size_t count,
-             const KernelDims& dims, void* function, void** arguments) {
-    { B::add_kernel(graph, after, count, dims, function, arguments) } -> std::same_as<typename B::NativeNode>;
+             const KernelDims& dims, void* function, void** arguments, const bool* early,
+             typename B::NativeStream stream) {
+    {
+        B::add_kernel(graph, after, count, dims, function, arguments, early)
+        } -> std::same_as<typename B::NativeNode>;
     {B::set_kernel(executable, node, dims, function, arguments)};
+    {B::launch_kernel(stream, dims, function, arguments, true)};
 };
 
 } // namespace sluice

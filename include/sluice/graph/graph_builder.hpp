@@ -19,7 +19,9 @@
 namespace sluice {
 
 /// Builds a graph from typed nodes. A node runs after those named in its `after`, and concurrently with all
-/// others.
+/// others. A kernel behind `node.early()` of another may begin while that one ends (programmatic dependent launch): both are kernels,
+/// and CUDA is 12.3 or later, or `Error` is thrown; where the code for the current device cannot wait, as before compute capability
+/// 9.0, and on the Host backend, the edge is one as any other.
 ///
 /// \code
 /// sluice::GraphBuilder builder;
@@ -80,9 +82,7 @@ public:
 
     /// The Host backend's kernel: `host` under another name.
     template <std::invocable<> F>
-    HostNode<B> task(F task, const Nodes& after = {}) requires(!KernelGraphBackend<B>) {
-        return host(std::move(task), after);
-    }
+    HostNode<B> task(F task, const Nodes& after = {}) requires(!KernelGraphBackend<B>);
 
     /// Runs a copy of `graph` as it is now. What its host nodes use must outlive the executables.
     ChildNode<B> child(const BasicGraph<B>& graph, const Nodes& after = {});
@@ -139,7 +139,9 @@ private:
     // Of a body that belongs to a conditional node in `around`.
     BasicGraphBuilder(BodyTag, typename B::NativeGraph body, detail::Shared<BasicGraph<B>> around);
 
-    std::vector<typename B::NativeNode> natives(const Nodes& nodes) const;
+    // `early`: gets for each node whether it lets a kernel begin early; null for a node that is no kernel.
+    std::vector<typename B::NativeNode> natives(const Nodes& nodes,
+                                                detail::List<bool>* early = nullptr) const;
     void check(const BasicNode<B>& node) const;
     void check_usable() const;
     void add_deciders(BasicCondition<B>& condition, const std::string& place,

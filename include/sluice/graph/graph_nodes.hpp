@@ -15,6 +15,16 @@ namespace sluice {
 /// new ones are checked when the program is compiled.
 template <GraphBackend B>
 class BasicNode {
+public:
+    /// For the `after` of a kernel, where this node is one, too: that kernel may begin while this one ends, by a programmatic edge. It
+    /// calls `wait_for_earlier_kernels`, with what that asks of a kernel; this one says when by `let_next_kernel_begin`.
+    BasicNode early() const noexcept {
+        BasicNode node = *this;
+        node.early_ = true;
+        return node;
+    }
+
+private:
     friend class BasicGraphBuilder<B>;
     friend class BasicBuiltGraphExec<B>;
 
@@ -24,6 +34,8 @@ class BasicNode {
     typename B::NativeNode native_;
     std::uint64_t builder_; // the number of the builder that it belongs to
     std::size_t index_;     // its place there
+    bool is_kernel_ = false;
+    bool early_ = false; // made by `early`
 };
 
 /// Does nothing: a place to meet.

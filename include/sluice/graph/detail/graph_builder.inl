@@ -79,13 +79,22 @@ void BasicGraphBuilder<B>::check(const BasicNode<B>& node) const {
 }
 
 template <GraphBackend B>
-std::vector<typename B::NativeNode> BasicGraphBuilder<B>::natives(const Nodes& nodes) const {
+std::vector<typename B::NativeNode> BasicGraphBuilder<B>::natives(const Nodes& nodes,
+                                                                  detail::List<bool>* early) const {
     check_usable();
     std::vector<typename B::NativeNode> result;
     result.reserve(nodes.size());
     for (const BasicNode<B>& node : nodes) {
         check(node);
         result.push_back(node.native_);
+        if (node.early_ && !node.is_kernel_)
+            throw Error(
+                "graph builder: only a kernel lets another begin early; name the node without early()");
+        if (node.early_ && early == nullptr)
+            throw Error(
+                "graph builder: only a kernel begins early; name what it comes after without early()");
+        if (early != nullptr)
+            early->push_back(node.early_);
     }
     return result;
 }
@@ -132,6 +141,19 @@ HostNode<B> BasicGraphBuilder<B>::host(F task, const Nodes& after) {
 }
 
 template <GraphBackend B>
+template <std::invocable<> F>
+HostNode<B> BasicGraphBuilder<B>::task(F task, const Nodes& after) requires(!KernelGraphBackend<B>) {
+    detail::List<bool> early;
+    (void)natives(after, &early);
+    Nodes plain = after;
+    for (BasicNode<B>& node : plain)
+        node.early_ = false;
+    HostNode<B> node = host(std::move(task), plain);
+    node.is_kernel_ = true;
+    return node;
+}
+
+template <GraphBackend B>
 HostNode<B> BasicGraphBuilder<B>::host(void (*function)(void*), void* data, const Nodes& after) {
     const auto before = natives(after);
     if (KernelGraphBackend<B> && is_body_)
@@ -163,14 +185,19 @@ KernelNode<B, Params...> BasicGraphBuilder<B>::kernel(const KernelDims& dims, vo
     typename B::NativeNode node{};
     reserve_decider();
     if constexpr (detail::KernelSignature<Params...>::template takes<Args...>()) {
-        const auto before = natives(after);
+        detail::List<bool> early;
+        const auto before = natives(after, &early);
+        bool any = false;
+        for (const bool one : early)
+            any = any || one;
         const auto add = [&](void** arguments) {
             node = B::add_kernel(graph_->get(), before.data(), before.size(), dims,
-                                 reinterpret_cast<void*>(function), arguments);
+                                 reinterpret_cast<void*>(function), arguments, any ? early.data() : nullptr);
         };
         detail::with_kernel_arguments<Params...>(add, static_cast<Params>(args)...);
     }
-    const auto made_node = made<BasicNode<B>>(node);
+    auto made_node = made<BasicNode<B>>(node);
+    made_node.is_kernel_ = true;
     if constexpr ((std::is_class_v<std::remove_cvref_t<Params>> || ...))
         deciders_.emplace_back(made_node.index_, node);
     return {made_node, function, dims};
@@ -180,6 +207,8 @@ template <GraphBackend B>
 void BasicGraphBuilder<B>::depends(const BasicNode<B>& node, const BasicNode<B>& on) {
     check(node);
     check(on);
+    if (node.early_ || on.early_)
+        throw Error("graph builder: early() belongs in the `after` of the kernel that begins early");
     if (on.index_ >= node.index_) {
         throw Error(
             "graph builder: a node can only depend on one that was added before it; add that one first");

@@ -13,6 +13,7 @@
 #include <sluice/backend/detail/shared.hpp>
 #include <sluice/backend/detail/stream_types.hpp>
 #include <sluice/backend/event.hpp>
+#include <sluice/backend/launch.hpp>
 #include <sluice/graph/detail/node_checks.hpp>
 #include <sluice/graph/detail/not_capturable.hpp>
 #include <sluice/graph/detail/replay_hooks.hpp>
@@ -144,9 +145,6 @@ private:
     BasicEvent<B> launched_;
 };
 
-template <class B>
-inline constexpr bool calls_functions = std::is_same_v<typename B::NativeStream, host::Queue*>;
-
 } // namespace detail
 
 template <GraphBackend B, class... Params, class Arguments>
@@ -162,12 +160,7 @@ void launch_with(BasicStreamRef<B> stream, const KernelDims& dims, void (*kernel
     if constexpr (as_many) {
         if (!B::is_capturing(stream.get())) {
             detail::with_given<Params...>(arguments, [&](std::decay_t<Params>... values) {
-                if constexpr (detail::calls_functions<B>) {
-                    B::enqueue(stream.get(), [=] { kernel(values...); });
-                } else {
-                    void* pointers[] = {static_cast<void*>(__builtin_addressof(values))..., nullptr};
-                    B::launch_kernel(stream.get(), dims, reinterpret_cast<void*>(kernel), pointers);
-                }
+                detail::launch_kernel<B, Params...>(stream, dims, kernel, false, values...);
             });
             return;
         }

@@ -18,6 +18,8 @@ struct CudaConditions {
     using NativeCondition = unsigned long long;
 
     static void require_conditions(ConditionKind kind, int bodies);
+    /// Throws `Error` where driver or toolkit is older than CUDA `needed` (12050: 12.5), which `what` asks for.
+    static void require_version(int needed, const char* what);
     static cudaGraph_t capturing_graph(cudaStream_t stream);
     /// Tells one capture from another that fills a graph at the same address.
     static unsigned long long capture_number(cudaStream_t stream);

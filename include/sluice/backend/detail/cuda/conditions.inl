@@ -34,7 +34,11 @@ SLUICE_BODY cudaStreamCaptureMode CudaConditions::native_mode(CaptureMode mode) 
 
 SLUICE_BODY void CudaConditions::require_conditions(ConditionKind kind, int bodies) {
     // The first to know `if` and `while`; a second body and `switch` came later.
-    const int needed = kind == ConditionKind::select || bodies > 1 ? 12080 : 12040;
+    require_version(kind == ConditionKind::select || bodies > 1 ? 12080 : 12040,
+                    "this kind of conditional node");
+}
+
+SLUICE_BODY void CudaConditions::require_version(int needed, const char* what) {
     int driver = 0;
     SLUICE_CUDA_CHECK(cudaDriverGetVersion(&driver));
     const int there = driver < CUDART_VERSION ? driver : CUDART_VERSION;
@@ -42,7 +46,7 @@ SLUICE_BODY void CudaConditions::require_conditions(ConditionKind kind, int bodi
         const auto version = [](int number) {
             return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
         };
-        throw Error("this kind of conditional node needs CUDA " + version(needed) +
+        throw Error(std::string(what) + " needs CUDA " + version(needed) +
                     ", of driver and toolkit; here is " + version(there));
     }
 }

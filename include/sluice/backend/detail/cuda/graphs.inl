@@ -6,6 +6,7 @@
 #include <sluice/backend/detail/cuda/default_stream_watch.inl>
 #include <sluice/backend/detail/cuda/graph_contents.inl>
 #include <sluice/backend/detail/cuda/graphs.hpp>
+#include <sluice/backend/detail/cuda/kernel_nodes.inl>
 
 namespace sluice {
 
