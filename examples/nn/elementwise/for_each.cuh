@@ -4,8 +4,9 @@
 
 #include <limits>
 
+#include <sluice/backend/launch.hpp>
+
 #include <nn/core/ceil_div.hpp>
-#include <nn/core/launch_early.cuh>
 #include <nn/elementwise/for_each.hpp>
 
 namespace nn::detail {
@@ -15,10 +16,10 @@ inline constexpr unsigned threads_per_block = 256;
 template <class Functor>
 __global__ void __launch_bounds__(threads_per_block) index_kernel(std::size_t count, Functor functor) {
     const std::size_t i = static_cast<std::size_t>(blockIdx.x) * threads_per_block + threadIdx.x;
-    wait_for_earlier_kernels();
+    sluice::wait_for_earlier_kernels();
     if (i < count)
         functor(i);
-    let_next_kernel_begin();
+    sluice::let_next_kernel_begin();
 }
 
 /// `Index` is 32 bits wide where the matrix allows it, for the sake of the division.
@@ -26,12 +27,12 @@ template <class Index, class Functor>
 __global__ void __launch_bounds__(threads_per_block)
     element_kernel(std::size_t count, Index columns, Functor functor) {
     const std::size_t i = static_cast<std::size_t>(blockIdx.x) * threads_per_block + threadIdx.x;
-    wait_for_earlier_kernels();
+    sluice::wait_for_earlier_kernels();
     if (i < count) {
         const Index row = static_cast<Index>(i) / columns;
         functor(static_cast<std::size_t>(row), i - static_cast<std::size_t>(row) * columns);
     }
-    let_next_kernel_begin();
+    sluice::let_next_kernel_begin();
 }
 
 inline unsigned blocks_for(std::size_t count) {
@@ -47,7 +48,8 @@ template <class Functor>
 void for_each(sluice::CudaStreamRef stream, std::size_t count, const Functor& functor) {
     if (count == 0)
         return;
-    launch_early(stream, index_kernel<Functor>, blocks_for(count), threads_per_block, count, functor);
+    sluice::launch_early(stream, {.grid = blocks_for(count), .block = threads_per_block},
+                         index_kernel<Functor>, count, functor);
 }
 
 template <class Functor>
@@ -55,13 +57,12 @@ void for_each(sluice::CudaStreamRef stream, std::size_t rows, std::size_t column
     const std::size_t count = rows * columns;
     if (count == 0)
         return;
-    const unsigned blocks = blocks_for(count);
+    const sluice::KernelDims dims{.grid = blocks_for(count), .block = threads_per_block};
     if (count <= std::numeric_limits<std::uint32_t>::max()) {
-        launch_early(stream, element_kernel<std::uint32_t, Functor>, blocks, threads_per_block, count,
-                     static_cast<std::uint32_t>(columns), functor);
+        sluice::launch_early(stream, dims, element_kernel<std::uint32_t, Functor>, count,
+                             static_cast<std::uint32_t>(columns), functor);
     } else {
-        launch_early(stream, element_kernel<std::size_t, Functor>, blocks, threads_per_block, count, columns,
-                     functor);
+        sluice::launch_early(stream, dims, element_kernel<std::size_t, Functor>, count, columns, functor);
     }
 }
 
