@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include <sluice/backend/launch.hpp>
 #include <sluice/ragged/detail/reshaping.hpp>
 
 namespace sluice::ragged::detail {
@@ -130,6 +131,7 @@ __device__ inline Share share_of_warp(std::int64_t values) {
 /// `call(row, i)` for every value.
 template <class F>
 __global__ void __launch_bounds__(walk_threads) visit_values_kernel(NumberedRows rows, F call) {
+    wait_for_earlier_kernels();
     const Share share = share_of_warp(rows.size());
     if (share.first >= share.last)
         return;
@@ -161,6 +163,7 @@ inline constexpr bool may_be_wide = alignof(T) < sizeof(T) &&
 /// The values of the rows whose offsets are made already.
 template <bool Wide, class T, class Plan>
 __global__ void __launch_bounds__(walk_threads) fill_planned_rows_kernel(RaggedTarget<T> out, Plan plan) {
+    wait_for_earlier_kernels();
     const Share share = share_of_warp(out.counts->values);
     if (share.first >= share.last)
         return;

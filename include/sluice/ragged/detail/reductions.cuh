@@ -202,6 +202,7 @@ template <class Op, class T>
 __global__ void __launch_bounds__(block_threads, reducing_blocks)
     reduce_rows_kernel(Op op, typename Op::Result* out, RaggedView<const T> rows,
                        LongParts<typename Op::Accumulator> list) {
+    wait_for_earlier_kernels();
     __shared__ ReduceMemory memory;
     __shared__ typename Op::Accumulator partials[block_warps];
     find_share(rows, memory.range);

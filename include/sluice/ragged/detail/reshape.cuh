@@ -15,6 +15,7 @@ namespace sluice::ragged::detail {
 /// `call(i)` for i = 0 … count - 1.
 template <class F>
 __global__ void __launch_bounds__(walk_threads) call_for_each_kernel(std::int64_t count, F call) {
+    wait_for_earlier_kernels();
     const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * walk_threads;
     for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * walk_threads + threadIdx.x; i < count;
          i += step)

@@ -46,6 +46,8 @@ struct TileItems {
 template <class Items, class Finish>
 __global__ void __launch_bounds__(scan_threads)
     scan_in_one_block_kernel(Items items, std::int64_t* starts, std::int64_t places, Finish settle) {
+    wait_for_earlier_kernels();
+    let_next_kernel_begin();
     using Scan = cub::BlockScan<std::int64_t, scan_threads, cub::BLOCK_SCAN_WARP_SCANS>;
     using Reduce = cub::BlockReduce<std::int64_t, scan_threads>;
     __shared__ union {
@@ -90,6 +92,7 @@ __global__ void __launch_bounds__(scan_threads)
 template <class Items>
 __global__ void __launch_bounds__(tile_threads)
     sum_tiles_kernel(Items items, std::int64_t* starts, std::int64_t places, Running* tiles) {
+    wait_for_earlier_kernels();
     using Reduce = cub::BlockReduce<std::int64_t, tile_threads>;
     __shared__ typename Reduce::TempStorage for_sum;
     __shared__ typename Reduce::TempStorage for_longest;
@@ -119,6 +122,7 @@ template <class Finish>
 __global__ void __launch_bounds__(tile_threads)
     scan_tiles_kernel(std::int64_t* starts, std::int64_t places, const std::int64_t* before_tile,
                       Finish settle) {
+    wait_for_earlier_kernels();
     using Load = cub::BlockLoad<std::int64_t, tile_threads, tile_items, cub::BLOCK_LOAD_WARP_TRANSPOSE>;
     using Scan = cub::BlockScan<std::int64_t, tile_threads, cub::BLOCK_SCAN_WARP_SCANS>;
     using Store = cub::BlockStore<std::int64_t, tile_threads, tile_items, cub::BLOCK_STORE_WARP_TRANSPOSE>;

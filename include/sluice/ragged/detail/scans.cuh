@@ -191,6 +191,7 @@ struct TransformRows {
 template <class Op, class T>
 __global__ void __launch_bounds__(block_threads, blocks_at_a_time)
     transform_rows_kernel(typename Op::Stored* out, RaggedView<const T> rows, LongParts<PartValue<Op>> list) {
+    wait_for_earlier_kernels();
     using Stored = typename Op::Stored;
     constexpr int capacity = tile_values<sizeof(Stored)>;
     __shared__ TileMemory memory;
@@ -205,6 +206,8 @@ __global__ void __launch_bounds__(block_threads, blocks_at_a_time)
 /// Sums of parts become the sums of the parts before them in their row.
 template <class U>
 __global__ void __launch_bounds__(block_threads) add_parts_kernel(LongParts<U> list) {
+    wait_for_earlier_kernels();
+    let_next_kernel_begin();
     __shared__ U staged[spread_size<tile_values<sizeof(U)>>];
     __shared__ U sums[block_warps];
     const TransformMemory<U> memory{staged, sums, nullptr};
@@ -220,6 +223,7 @@ __global__ void __launch_bounds__(block_threads) add_parts_kernel(LongParts<U> l
 template <class Op, class T>
 __global__ void __launch_bounds__(block_threads)
     transform_parts_kernel(typename Op::Stored* out, const T* values, LongParts<PartValue<Op>> list) {
+    wait_for_earlier_kernels();
     using Stored = typename Op::Stored;
     __shared__ Stored staged[spread_size<tile_values<sizeof(Stored)>>];
     __shared__ Stored sums[block_warps];
