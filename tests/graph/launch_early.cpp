@@ -10,8 +10,7 @@
 #include "graph/branch_ops.hpp"
 #include "graph/launch_early_ops.hpp"
 #include "support/backend.hpp"
-#include "support/latch.hpp"
-#include "support/on_stream.hpp"
+#include "support/gate.hpp"
 
 namespace graph_launch_early {
 
@@ -151,16 +150,19 @@ TEST_CASE("launch_early: the body of a loop") {
 }
 
 TEST_CASE("launch_early: returns before the kernel has run") {
+    if (!streams_overlap<B>())
+        return;
     const BasicStream<B> stream;
     Numbers to(count), from(count);
     copy_and_wait(stream, from, start(3));
     copy_and_wait(stream, to, start(1));
-    {
-        ScopedLatch latch;
-        hold(stream, latch);
-        launch_early(stream.ref(), dims, ops::accumulate(), to.data(), from.data(), 2, count);
-        CHECK_FALSE(stream.is_done());
-    }
+    launch_early(stream.ref(), dims, ops::accumulate(), to.data(), from.data(), 1, count); // loads the kernel
+    copy_and_wait(stream, to, start(1));
+    Gate<B> gate;
+    gate.hold(stream);
+    launch_early(stream.ref(), dims, ops::accumulate(), to.data(), from.data(), 2, count);
+    CHECK_FALSE(stream.is_done());
+    gate.open();
     Values found(count), expected = start(1);
     accumulate(expected, start(3), 2);
     copy_and_wait(stream, found, to);
