@@ -43,7 +43,8 @@ SLUICE_HOST_DEVICE inline void let_next_kernel_begin() noexcept {
 ///
 /// It pairs a kernel with the kernel right before it: behind a copy, a fill, a host function, a graph's launch, and on a stream
 /// that was idle, it begins as usual. In a capture, and in a replay, the edge between the two is a programmatic one. A launch as
-/// usual, where code of the kernel for this device cannot wait: on GPUs older than compute capability 9.0, or compiled for such.
+/// usual where code of the kernel for this device cannot wait, on GPUs older than compute capability 9.0 or compiled for such, and
+/// with CUDA before 12.3.
 /// On the Host backend `kernel` is a function that does the work of all threads; it is called in the order of the stream, and
 /// `dims` says nothing.
 ///

@@ -10,7 +10,8 @@
 
 namespace sluice {
 
-// Asked of the code: that for an older architecture runs on a newer device, and has no instruction to wait with.
+// Asked of the code: that for an older architecture runs on a newer device, and has no instruction to wait with. Graphs hold such
+// launches from CUDA 12.3 on.
 SLUICE_BODY bool CudaKernelNodes::can_begin_early(const void* function) {
     constexpr std::size_t places = 256;
     static detail::Atomic<std::uint64_t>
@@ -24,7 +25,9 @@ SLUICE_BODY bool CudaKernelNodes::can_begin_early(const void* function) {
         return (found & 1) != 0;
     cudaFuncAttributes attributes{};
     SLUICE_CUDA_CHECK(cudaFuncGetAttributes(&attributes, function));
-    const bool can = attributes.ptxVersion >= 90;
+    int driver = 0;
+    SLUICE_CUDA_CHECK(cudaDriverGetVersion(&driver));
+    const bool can = attributes.ptxVersion >= 90 && driver >= 12030 && CUDART_VERSION >= 12030;
     place.store(asked | (can ? 1u : 0u));
     return can;
 }
