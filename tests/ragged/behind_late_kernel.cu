@@ -1,5 +1,5 @@
-// Operations on rows right behind a kernel that lets them begin at once and writes the rows late: they wait for it, and each of
-// their kernels for those before it. The same bytes as where the rows were there all along.
+// Operations on rows right behind a kernel that lets the next one begin at once and writes the rows late: they come after it, and
+// each of their kernels after those before it. The same bytes as where the rows were there all along.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -139,7 +139,7 @@ struct Place {
 
 } // namespace
 
-TEST_CASE("operations on rows wait for the kernel before them, whatever it lets begin") {
+TEST_CASE("operations on rows come after the kernel before them, whatever it lets begin") {
     Case one;
     RaggedWorkspace<Cuda>& workspace = one.workspace;
     const auto view = std::as_const(one.rows).view();

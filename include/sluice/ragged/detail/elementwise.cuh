@@ -15,7 +15,6 @@ inline constexpr int values_of_thread = 4; ///< loads under way at once
 
 template <class F, class U>
 __global__ void __launch_bounds__(block_threads) fill_values_kernel(F f, U* out, const RaggedCounts* counts) {
-    wait_for_earlier_kernels();
     constexpr std::int64_t tile = values_of_thread * block_threads;
     const std::int64_t count = counts->values;
     for (std::int64_t base = blockIdx.x * tile + threadIdx.x; base < count; base += gridDim.x * tile) {
@@ -94,7 +93,6 @@ struct FillRows {
 template <class F, class U, class T>
 __global__ void __launch_bounds__(block_threads, blocks_at_a_time)
     fill_rows_kernel(F f, U* out, RaggedView<const T> rows, std::int64_t width, std::int64_t* refused) {
-    wait_for_earlier_kernels();
     constexpr int capacity = 4096;
     __shared__ TileMemory memory;
     __shared__ std::uint16_t row_of[spread_size<capacity>];

@@ -131,7 +131,6 @@ __device__ inline Share share_of_warp(std::int64_t values) {
 /// `call(row, i)` for every value.
 template <class F>
 __global__ void __launch_bounds__(walk_threads) visit_values_kernel(NumberedRows rows, F call) {
-    wait_for_earlier_kernels();
     const Share share = share_of_warp(rows.size());
     if (share.first >= share.last)
         return;

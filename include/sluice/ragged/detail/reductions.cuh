@@ -202,7 +202,6 @@ template <class Op, class T>
 __global__ void __launch_bounds__(block_threads, reducing_blocks)
     reduce_rows_kernel(Op op, typename Op::Result* out, RaggedView<const T> rows,
                        LongParts<typename Op::Accumulator> list) {
-    wait_for_earlier_kernels();
     __shared__ ReduceMemory memory;
     __shared__ typename Op::Accumulator partials[block_warps];
     find_share(rows, memory.range);
@@ -229,8 +228,9 @@ void reduce_rows(CudaStreamRef stream, const Op& op, typename Op::Result* out, R
     if (list.count == nullptr)
         return;
     const unsigned more = blocks_for_parts(blocks, values);
-    detail::launch(reduce_parts_kernel<Op, T>, more, block_threads, stream.get(), op, rows.values(), list);
-    detail::launch(merge_parts_kernel<Op>, more, block_threads, stream.get(), op, out, list);
+    detail::launch_next(reduce_parts_kernel<Op, T>, more, block_threads, stream.get(), op, rows.values(),
+                        list);
+    detail::launch_next(merge_parts_kernel<Op>, more, block_threads, stream.get(), op, out, list);
 }
 
 } // namespace sluice::ragged::detail

@@ -15,7 +15,6 @@ namespace sluice::ragged::detail {
 /// `call(i)` for i = 0 … count - 1.
 template <class F>
 __global__ void __launch_bounds__(walk_threads) call_for_each_kernel(std::int64_t count, F call) {
-    wait_for_earlier_kernels();
     const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * walk_threads;
     for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * walk_threads + threadIdx.x; i < count;
          i += step)
@@ -58,13 +57,13 @@ struct Engine<B> {
         const unsigned blocks = walk_blocks(out.value_capacity);
         if constexpr (may_be_wide<T>) {
             if (lies_at(out.values, sizeof(T)) && plan.aligned(sizeof(T))) {
-                detail::launch(fill_planned_rows_kernel<true, T, Plan>, blocks, walk_threads, stream.get(),
-                               out, plan);
+                detail::launch_next(fill_planned_rows_kernel<true, T, Plan>, blocks, walk_threads,
+                                    stream.get(), out, plan);
                 return;
             }
         }
-        detail::launch(fill_planned_rows_kernel<false, T, Plan>, blocks, walk_threads, stream.get(), out,
-                       plan);
+        detail::launch_next(fill_planned_rows_kernel<false, T, Plan>, blocks, walk_threads, stream.get(), out,
+                            plan);
     }
 
     template <class T, class Shape>
@@ -81,13 +80,13 @@ struct Engine<B> {
         const unsigned blocks = walk_blocks(value_capacity);
         if constexpr (may_be_wide<T>) {
             if (lies_at(out.values, sizeof(T)) && lies_at(values, sizeof(T))) {
-                detail::launch(fill_kept_kernel<true, T, Shape>, blocks, walk_threads, stream.get(), out,
-                               values, shape, keep, starts);
+                detail::launch_next(fill_kept_kernel<true, T, Shape>, blocks, walk_threads, stream.get(), out,
+                                    values, shape, keep, starts);
                 return;
             }
         }
-        detail::launch(fill_kept_kernel<false, T, Shape>, blocks, walk_threads, stream.get(), out, values,
-                       shape, keep, starts);
+        detail::launch_next(fill_kept_kernel<false, T, Shape>, blocks, walk_threads, stream.get(), out,
+                            values, shape, keep, starts);
     }
 };
 

@@ -92,7 +92,6 @@ __global__ void __launch_bounds__(scan_threads)
 template <class Items>
 __global__ void __launch_bounds__(tile_threads)
     sum_tiles_kernel(Items items, std::int64_t* starts, std::int64_t places, Running* tiles) {
-    wait_for_earlier_kernels();
     using Reduce = cub::BlockReduce<std::int64_t, tile_threads>;
     __shared__ typename Reduce::TempStorage for_sum;
     __shared__ typename Reduce::TempStorage for_longest;
@@ -162,10 +161,10 @@ void scan(BasicStreamRef<B> stream, std::int64_t* starts, std::int64_t most, con
     const auto blocks = static_cast<unsigned>(number);
     detail::launch(sum_tiles_kernel<RowItems<Lengths>>, blocks, tile_threads, stream.get(), rows, starts,
                    places, tiles);
-    detail::launch(scan_in_one_block_kernel<TileItems, Finish>, 1, scan_threads, stream.get(),
-                   TileItems{tiles, number}, before_tile, number, settle);
-    detail::launch(scan_tiles_kernel<Finish>, blocks, tile_threads, stream.get(), starts, places, before_tile,
-                   settle);
+    detail::launch_next(scan_in_one_block_kernel<TileItems, Finish>, 1, scan_threads, stream.get(),
+                        TileItems{tiles, number}, before_tile, number, settle);
+    detail::launch_next(scan_tiles_kernel<Finish>, blocks, tile_threads, stream.get(), starts, places,
+                        before_tile, settle);
 }
 
 } // namespace sluice::ragged::detail

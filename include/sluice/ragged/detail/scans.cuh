@@ -191,7 +191,6 @@ struct TransformRows {
 template <class Op, class T>
 __global__ void __launch_bounds__(block_threads, blocks_at_a_time)
     transform_rows_kernel(typename Op::Stored* out, RaggedView<const T> rows, LongParts<PartValue<Op>> list) {
-    wait_for_earlier_kernels();
     using Stored = typename Op::Stored;
     constexpr int capacity = tile_values<sizeof(Stored)>;
     __shared__ TileMemory memory;
@@ -239,12 +238,12 @@ void merge_parts(CudaStreamRef stream, unsigned blocks, const SoftmaxOf<T>&,
                  const LongParts<ExponentialSum<T>>& list) {
     using Op = ExponentialSumOf<T>;
     ExponentialSum<T>* const none = nullptr;
-    detail::launch(merge_parts_kernel<Op>, blocks, block_threads, stream.get(), Op{}, none, list);
+    detail::launch_next(merge_parts_kernel<Op>, blocks, block_threads, stream.get(), Op{}, none, list);
 }
 template <class T, class U>
 void merge_parts(CudaStreamRef stream, unsigned blocks, const ExclusiveSumOf<T, U>&,
                  const LongParts<U>& list) {
-    detail::launch(add_parts_kernel<U>, blocks, block_threads, stream.get(), list);
+    detail::launch_next(add_parts_kernel<U>, blocks, block_threads, stream.get(), list);
 }
 
 template <class Op, class T>
@@ -265,11 +264,11 @@ void transform_rows(CudaStreamRef stream, const Op& op, typename Op::Stored* out
     if (list.count == nullptr)
         return;
     const unsigned more = blocks_for_parts(blocks, values);
-    detail::launch(reduce_parts_kernel<Reduction, T>, more, block_threads, stream.get(), Reduction{},
-                   rows.values(), list);
+    detail::launch_next(reduce_parts_kernel<Reduction, T>, more, block_threads, stream.get(), Reduction{},
+                        rows.values(), list);
     merge_parts(stream, more, op, list);
-    detail::launch(transform_parts_kernel<Op, T>, more, block_threads, stream.get(), out, rows.values(),
-                   list);
+    detail::launch_next(transform_parts_kernel<Op, T>, more, block_threads, stream.get(), out, rows.values(),
+                        list);
 }
 
 } // namespace sluice::ragged::detail

@@ -2,6 +2,7 @@
 /// Sorts rows that do not fit into shared memory; see sort.cuh.
 #pragma once
 
+#include <sluice/backend/launch.hpp>
 #include <sluice/ragged/detail/sort_tiles.cuh>
 
 namespace sluice::ragged::detail {

@@ -5,7 +5,6 @@
 #include <cub/block/block_merge_sort.cuh>
 #include <cub/warp/warp_merge_sort.cuh>
 
-#include <sluice/backend/launch.hpp>
 #include <sluice/ragged/detail/long_rows.cuh>
 #include <sluice/ragged/detail/sort_own.cuh>
 #include <sluice/ragged/sort.hpp>
@@ -267,7 +266,6 @@ struct SortRows {
 template <bool Positions, class T>
 __global__ void __launch_bounds__(block_threads, 4)
     sort_tiles_kernel(SortArguments<T> sort, LongRows<T> more) {
-    wait_for_earlier_kernels();
     __shared__ TileMemory memory;
     __shared__ T staged[spread_size<sort_capacity<T>>];
     __shared__ SortMemory<T> sorting;
