@@ -15,7 +15,8 @@
 # | continues | goes on from the fragment before, in the same namespace, and in the same function where both are statements |
 # | if HEADER | is compiled where the header is found |
 # | program NAME | has a main: compiled as it stands, as C++ for the CPU and, where there is a toolkit, by nvcc as well |
-# | output of NAME | fenced as `text`: what the program prints on its standard output |
+# | prints LINE | after `program NAME`: what the program prints on its standard output |
+# | output of NAME | fenced as `text`: the same, of several lines |
 # | not compiled: REASON | pseudo code |
 #
 # `{ ... }` stands for a body that a document leaves out: it is compiled as `{}`. #include lines of a fragment go to the
@@ -111,6 +112,8 @@ function(sluice_document name file)
                     set(needs "${CMAKE_MATCH_1}")
                 elseif(mark MATCHES "^program ([a-z_0-9]+)$")
                     set(program "${CMAKE_MATCH_1}")
+                elseif(mark MATCHES "^prints (.+)$" AND NOT program STREQUAL "")
+                    set(output_of_${program} "${CMAKE_MATCH_1}\n")
                 elseif(mark MATCHES "^output of ([a-z_0-9]+)$")
                     set(output "${CMAKE_MATCH_1}")
                 else()
