@@ -285,7 +285,7 @@ TEST_CASE("a captured stream takes neither signals nor waits") {
 }
 #endif
 
-TEST_CASE("a semaphore that goes ends the waits that nobody can signal any more") {
+TEST_CASE("destroying a semaphore ends the waits that cannot be signalled any more") {
     if (!streams_overlap<B>())
         return;
     const BasicStream<B> stream;
@@ -296,12 +296,12 @@ TEST_CASE("a semaphore that goes ends the waits that nobody can signal any more"
     }
     if constexpr (!KernelGraphBackend<B>)
         CHECK(contains(text_of([&] { stream.sync(); }),
-                       "semaphore: a stream waits for the value 1, which nobody has signalled"));
+                       "semaphore: a stream waits for the value 1, which was not signalled"));
     else
         stream.sync();
 }
 
-TEST_CASE("a stream that an exception destroys does not wait for what nobody signals") {
+TEST_CASE("a stream that an exception destroys does not wait for what will not be signalled") {
     if (!streams_overlap<B>())
         return;
     TestSemaphore semaphore;

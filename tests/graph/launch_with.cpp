@@ -279,7 +279,7 @@ TEST_CASE("launch_with: launches that a failed stream has left out leave nothing
 }
 #endif
 
-TEST_CASE("launch_with: where nobody would ask for the arguments it is refused, and runs eagerly") {
+TEST_CASE("launch_with: where the arguments are not asked for it is refused, and runs eagerly") {
     const BasicStream<B> stream;
     Numbers values(count);
     copy_and_wait(stream, values, start());
@@ -288,7 +288,8 @@ TEST_CASE("launch_with: where nobody would ask for the arguments it is refused, 
         launch_with(s, dims, ops::multiply_add(),
                     [&] { return std::tuple(values.data(), values.data(), 1, ++add, count); });
     };
-    CHECK(contains(text_of([&] { (void)capture(stream, work); }), "launch_with: nobody would ask"));
+    CHECK(contains(text_of([&] { (void)capture(stream, work); }),
+                   "launch_with: a launch's arguments are not asked for"));
 
     static std::string reason;
     reason.clear();
@@ -310,7 +311,7 @@ TEST_CASE("launch_with: where nobody would ask for the arguments it is refused, 
         for (unsigned i = 1; i <= 2; ++i)
             multiply_add(expected, 1, 2 * run + i);
     }
-    CHECK(contains(reason, "launch_with: nobody would ask"));
+    CHECK(contains(reason, "launch_with: a launch's arguments are not asked for"));
     CHECK(graph.counters().replays == 0);
     CHECK(read(stream, values) == expected);
 }

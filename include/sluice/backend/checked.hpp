@@ -19,7 +19,7 @@ namespace sluice {
 /// **What is known.** Copies and fills; operations on rows; what stages are handed (a stage reads the batch and its inputs
 /// and writes its own slot); what a `Source` fills and a `Readback` hands over; what `Stage::reads` and `Stage::writes`, or
 /// `reads(stream, buffer)` and `writes(stream, buffer)` (memory/accesses.hpp) say of kernels and libraries; what the host
-/// reads through `PinnedBuffer`; memory that is freed. What nobody says of a kernel's accesses is not known. What the host
+/// reads through `PinnedBuffer`; memory that is freed. Accesses of a kernel that are not declared are unknown. What the host
 /// changes through `PinnedBuffer` is known by the bytes, which are compared until the work that reads them is over; not
 /// where host functions in order with that work run meanwhile or, but for batches, kernels may.
 ///

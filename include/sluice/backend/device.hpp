@@ -24,7 +24,7 @@ public:
         try {
             B::set_device(former_);
         } catch (...) {
-            // The former device was current a moment ago; a destructor has nobody to tell that it is gone.
+            // The former device was current a moment ago; a destructor cannot report that it is lost.
         }
     }
 

@@ -17,7 +17,7 @@ namespace sluice {
 /// | function | what it does |
 /// | --- | --- |
 /// | `enqueue(stream, callable)` | runs the callable on the stream's thread, in stream order; in a capture it is a node |
-/// | `create_inline_stream(options)` | a stream without a thread: whoever enqueues a task runs it at once |
+/// | `create_inline_stream(options)` | a stream without a thread: the enqueuing thread runs a task at once |
 /// | `add_task`, `set_task` | a callable as a node of a graph |
 ///
 /// There is one device, unless the environment variable `SLUICE_HOST_DEVICES` names another number, from 1 to

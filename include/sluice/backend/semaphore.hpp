@@ -44,7 +44,7 @@ concept SemaphoreBackend = Backend<B> &&
 /// use it. It must outlive the signals and waits that streams hold. Neither can be captured on the Host backend.
 ///
 /// A wait for a value that no stream has been handed a signal of ends when the semaphore is destroyed; and, once a pipeline has
-/// failed, is reset, or is destroyed by an exception, on the pipeline's streams, if nobody signals it for a second. The counter is
+/// failed, is reset, or is destroyed by an exception, on the pipeline's streams, if it is not signalled for a second. The counter is
 /// raised then. On the Host backend the stream fails and skips its later work; on a device, work goes on with what is there.
 ///
 /// Move-only; a moved-from semaphore may only be assigned to or destroyed.
@@ -105,7 +105,7 @@ public:
     /// sleeps for 50 between them from then on.
     bool wait_for(std::uint32_t value, std::chrono::nanoseconds timeout) const;
 
-    /// Sets the counter back to 0. Nobody may be waiting, and no stream hold a signal.
+    /// Sets the counter back to 0. No thread or stream may be waiting for it, and no stream hold a signal.
     void reset() {
         if constexpr (detail::SemaphoreCalls<B>::there)
             detail::SemaphoreWaits::instance().forget(native_);

@@ -216,7 +216,7 @@ private:
     void destroy() noexcept {
         if (native_ == Native{})
             return;
-        // Behind an exception it may be for a semaphore that nobody signals any more.
+        // Behind an exception it may be for a semaphore that will not be signalled.
         if constexpr (detail::SemaphoreCalls<B>::there) {
             if (std::uncaught_exceptions() != 0) [[unlikely]]
                 detail::SemaphoreWaits::instance().give_up(native_);

@@ -8,7 +8,7 @@
 
 namespace sluice {
 
-/// What is done to the work of checked backends (backend/checked.hpp) so that an access that nobody has declared, and that
+/// What is done to the work of checked backends (backend/checked.hpp) so that an access that is not declared, and that
 /// nothing orders, changes results. A program without races gives the same bits under any of it.
 ///
 /// **Poison.** All bytes of a stage's slot become 0xFF, which is NaN in floating point and -1 in integers, in stream order:

@@ -15,7 +15,7 @@ namespace sluice {
 /// flight keep what they had. The sizes in `dims` stay. `arguments` is kept as long as the graph: what it refers to must outlive
 /// that, so it is neither a local variable of the work nor, in a pipeline, a batch or a slot.
 ///
-/// In a plain `capture`, of whose launches nobody would tell, and in the body of a branch or a loop it is refused, as other work
+/// In a plain `capture`, whose launches are not reported, and in the body of a branch or a loop it is refused, as other work
 /// that cannot be captured is. On the Host backend `kernel` is a function that does the work of all threads, and `dims` says nothing.
 /// Throws `Error`, and what `arguments` throws.
 ///

@@ -24,7 +24,7 @@ class PipelineCore;
 /// | the batch | |
 /// | --- | --- |
 /// | is filled again at once | `pipeline.submit(batch).wait();` the host waits, and enqueues nothing meanwhile |
-/// | stays as it is until `finish` | `pipeline.submit(batch).stays();` nobody waits |
+/// | stays as it is until `finish` | `pipeline.submit(batch).stays();` the host does not wait |
 /// | is one of several that are filled in turns | keep it, and call `wait` before that batch is filled again |
 ///
 /// Destroying it waits as well, where the batch names host memory as far as can be seen (`NamesHostMemory`), and the
@@ -86,7 +86,7 @@ private:
 };
 
 /// What `try_submit` returns of a batch that names host memory: its `BatchRead`, or nothing where it was not taken. It is to be kept,
-/// since a `BatchRead` that goes waits for its batch: asking one that nobody keeps whether the batch was taken does not compile.
+/// since a `BatchRead` that goes waits for its batch: asking a temporary one whether the batch was taken does not compile.
 class TriedSubmit : public std::optional<BatchRead> {
 public:
     using std::optional<BatchRead>::optional;

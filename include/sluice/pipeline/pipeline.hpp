@@ -151,7 +151,7 @@ public:
     submit(Batch&& batch) {
         return core_.submit(given(std::as_const(batch)), true);
     }
-    /// The same for a batch of numbers and device memory, which nobody needs to wait for.
+    /// The same for a batch of numbers and device memory, which may be reused at once.
     template <class Batch>
     requires Submittable<Batch> &&(!NamesHostMemory<Batch>)BatchRead submit(Batch&& batch) {
         return core_.submit(given(std::as_const(batch)), false);

@@ -29,7 +29,7 @@ namespace sluice {
 /// there are slots, rounded down to a power of two; launched once more before the oldest of them has been handed over, it waits for
 /// that one, as a push does. It has places for one launch where those for all would take over 64 KiB, on a checked backend, on a
 /// device other than the one that was current when the readback was made, and where the driver cannot compile a kernel. In a
-/// plain `capture`, of whose replays nobody would tell, and in the body of a branch or a loop a push is refused.
+/// plain `capture`, whose replays are not reported, and in the body of a branch or a loop a push is refused.
 ///
 /// Driven by the thread that drives the pipeline and launches the graphs. Takes results of any device; can be neither
 /// copied nor moved. Takes pinned memory for `slots` results, and about as much again for graphs. Destroying it waits for

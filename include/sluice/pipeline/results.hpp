@@ -28,7 +28,7 @@ namespace detail {
 struct NeverStop {
     constexpr bool operator()() const noexcept { return false; }
 };
-/// The batches `next` to `end`, counted since the last reset, that a `run` has submitted and whose results nobody has seen.
+/// The batches `next` to `end`, counted since the last reset, that a `run` has submitted and whose results were not given yet.
 struct ResultsLeft {
     std::size_t next = 0;
     std::size_t end = 0;
@@ -167,7 +167,7 @@ void Results<Pipe, Source, Out, Stop>::submit_ahead() {
     }
 }
 
-// The next batch, no sooner than it can be submitted: one that a source has given and nobody submits is lost.
+// The next batch, no sooner than it can be submitted: one that a source has given and that is not submitted is lost.
 template <class Pipe, class Source, class Out, class Stop>
 bool Results<Pipe, Source, Out, Stop>::take_batch() {
     if (batches_)

@@ -85,7 +85,7 @@ private:
     friend struct detail::JoinAccess;
     SourceHold(detail::SourceSlot<B>* slot, bool elsewhere) noexcept : slot_(slot), elsewhere_(elsewhere) {}
 
-    // Throws `Error` when nobody holds the slot any longer.
+    // Throws `Error` when the slot is not held any longer.
     static SourceHold of(detail::SourceSlot<B>* slot) {
         slot->ledger->hold(*slot, false);
         return SourceHold(slot, false);
@@ -315,7 +315,7 @@ public:
     /// How many further batches `next` would return right now without waiting, if nothing is in its way. 0 without
     /// workers, and after `stop`. Any thread may ask. Where batches are dropped, `next` may meet fewer of them.
     std::size_t filled() const noexcept { return ledger_->ready.load(); }
-    /// How many batches have been filled since the source was made or rewound that nobody gets: those that
+    /// How many batches have been filled since the source was made or rewound and are not handed out: those that
     /// `SourceOptions::when_ahead` or `newest` has dropped, and those that were ready at a `stop`, or lay behind the end. Each
     /// batch that `fill` has filled was handed out, is waiting, or is one of these. Any thread may ask.
     std::size_t dropped() const noexcept { return ledger_->dropped.load(); }
@@ -335,10 +335,10 @@ public:
 
     /// Ends the source: workers finish the batches in hand and are gone when it returns, later ones are not
     /// filled. Safe to call twice, and in the middle. Called from within `fill`, it ends the source before the batch being
-    /// filled, as returning false does, and waits for nobody.
+    /// filled, as returning false does, and does not wait.
     void stop() noexcept;
 
-    /// Stops, waits until all slots have been read that nobody holds, and starts again from batch 0. Throws `Error` when
+    /// Stops, waits until all slots that are not held have been read, and starts again from batch 0. Throws `Error` when
     /// that wait fails and a slot may still be read, and when it is called from within `fill`.
     void rewind();
 

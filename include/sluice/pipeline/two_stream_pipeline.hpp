@@ -8,7 +8,7 @@
 
 namespace sluice {
 
-/// Two stages on two streams, with a ring of slots between them: the two-stage case of `Pipeline`, which see.
+/// Two stages on two streams, with a ring of slots between them: the two-stage case of `Pipeline`, which documents all functions.
 ///
 /// \code
 /// sluice::TwoStreamPipeline pipeline{encode, train, [&](int slot) { return Features{batch_size}; },

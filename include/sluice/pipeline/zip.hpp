@@ -86,7 +86,7 @@ struct MakeZipped {
 };
 
 /// Batches of two sources, one of each in a step, for a pipeline: what `zip` makes. What is said of `Source` holds for how it is
-/// gone through, and for its batches: a slot of either source is filled again when nobody holds a batch with it, and all work that
+/// gone through, and for its batches: a slot of either source is filled again when no handle holds a batch with it, and all work that
 /// was handed such a batch has read it. The sources must outlive it; batches may outlive it.
 ///
 /// The thread that goes through it is the one for both sources. Can be neither copied nor moved. `Second` is a pointer to the second

@@ -186,7 +186,7 @@ private:
     std::int64_t value_capacity_ = 0;
 };
 
-/// What an operation that makes a batch of its own shape writes to. Whoever writes must leave it valid:
+/// What an operation that makes a batch of its own shape writes to. The operation must leave it valid:
 /// offsets from 0 on that do not decrease, counts that agree with them. Where the result does not fit,
 /// `refuse` leaves no rows.
 template <class T>
@@ -207,7 +207,7 @@ struct RaggedTarget {
         *counts = RaggedCounts{0, 0, 0, needed, excess};
         offsets[0] = 0;
     }
-    /// The rows that were made, for whoever reads them.
+    /// The rows that were made, for reading.
     SLUICE_HOST_DEVICE constexpr RaggedView<T> view() const noexcept {
         return {values, offsets, counts, row_capacity, value_capacity};
     }

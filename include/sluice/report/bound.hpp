@@ -59,7 +59,7 @@ struct Bound {
     double submit = 0; ///< In `submit`, without the waits there.
     double held = 0;   ///< In `submit`, that the caller waited for room or for results.
     double asleep =
-        0; ///< That the caller waited outside of `submit` for anything else; 0 also where nobody knows.
+        0; ///< That the caller waited outside of `submit` for anything else; 0 also where that is unknown.
     double reading = 0;  ///< That the caller waited, outside of `submit`, for batches of its own to be read.
     double results = 0;  ///< That the caller waited, outside of `submit`, for results of `run`.
     double longest = 0;  ///< Of the stage that takes longest.

@@ -17,7 +17,7 @@ enum class SpanKind : std::uint8_t {
     compute, ///< kernels, or a CPU stage's work
     copy,    ///< copies and fills
     source,  ///< filling a batch on the host
-    wait,    ///< somebody waited, and nothing ran
+    wait,    ///< a thread or a stream waited, and nothing ran
 };
 
 /// One span of time on a row of a timeline.
@@ -127,18 +127,18 @@ public:
 
     /// How long batches took each, from when they were submitted, or came into being, to the end of their last work; in microseconds.
     void set_latencies(std::vector<double> microseconds) { latencies_ = std::move(microseconds); }
-    /// None where nobody has said so.
+    /// Empty by default.
     const std::vector<double>& latencies() const noexcept { return latencies_; }
 
     /// Says where the timeline's zero is on `std::chrono::steady_clock`, in microseconds since that clock's epoch. What was
     /// noted by this clock elsewhere, such as kernels, can then be put beside.
     void set_clock_zero(double microseconds) noexcept { clock_zero_ = microseconds; }
-    /// As `set_clock_zero` said; 0 where nobody has.
+    /// As `set_clock_zero` said; 0 by default.
     double clock_zero() const noexcept { return clock_zero_; }
 
     /// Says in a sentence what set the pace, where that is known better than the rows show it.
     void set_sentence(std::string sentence) { sentence_ = std::move(sentence); }
-    /// As `set_sentence` said; empty where nobody has.
+    /// As `set_sentence` said; empty by default.
     const std::string& sentence() const noexcept { return sentence_; }
 
     const std::string& title() const noexcept { return title_; }               ///< What it was made with.

@@ -20,7 +20,7 @@ inline std::int64_t steady_nanoseconds() noexcept {
         .count();
 }
 
-/// Nanoseconds of CPU time that the calling thread has used so far; 0 where nobody knows.
+/// Nanoseconds of CPU time that the calling thread has used so far; 0 where that is unknown.
 inline std::int64_t thread_nanoseconds() noexcept {
 #if defined(CLOCK_THREAD_CPUTIME_ID)
     std::timespec time{};

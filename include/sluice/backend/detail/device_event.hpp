@@ -12,8 +12,8 @@
 
 namespace sluice::detail {
 
-/// An event that follows the streams that it is recorded on: an event of a backend belongs to one device. Nobody may
-/// wait for a record any longer when the next one is on another device.
+/// An event that follows the streams that it is recorded on: an event of a backend belongs to one device. No stream or thread may
+/// still wait for a record when the next one is on another device.
 template <Backend B>
 class DeviceEvent {
 public:
@@ -31,7 +31,7 @@ public:
     }
     void sync() const { event_.sync(); }
     bool is_done() const { return event_.is_done(); }
-    /// For destructors: waits, whatever becomes of the work. Behind an exception not for semaphores that nobody signals any more.
+    /// For destructors: waits, whatever becomes of the work. Behind an exception not for semaphores that will not be signalled.
     void settle() const noexcept {
         try {
             if constexpr (SemaphoreCalls<B>::there) {
@@ -40,7 +40,7 @@ public:
             }
             event_.sync();
         } catch (...) {
-            // The stream has failed, and whoever waits for it gets the error.
+            // The stream has failed, and the next wait for it reports the error.
         }
     }
 

@@ -1,5 +1,5 @@
 /// \file
-/// An exception of somebody's work, as an `Error`.
+/// An exception of enqueued work, as an `Error`.
 #pragma once
 
 #include <exception>

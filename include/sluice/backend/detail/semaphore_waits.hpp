@@ -10,8 +10,8 @@
 
 namespace sluice::detail {
 
-/// What users' semaphores still have streams wait for, and which streams will raise them: so that whoever cleans up behind an
-/// exception need not wait for a signal that never comes. Any thread may use it.
+/// What users' semaphores still have streams wait for, and which streams will raise them: so that cleaning up behind an
+/// exception does not wait for a signal that never comes. Any thread may use it.
 class SemaphoreWaits {
 public:
     /// Of a backend, for handles that are pointers. Neither throws.
@@ -38,7 +38,7 @@ public:
     void forget(const void* semaphore) noexcept;
     /// The semaphore goes: ends waits for what no stream will signal.
     void end_waits(const void* semaphore) noexcept;
-    /// Waits until no stream for which `ours(context, stream)` waits for what no stream will signal. If for a second nobody signals
+    /// Waits until no stream for which `ours(context, stream)` waits for what no stream will signal. If for a second no thread signals
     /// it, such waits end, as by a signal: true then.
     bool give_up(Ours ours, const void* context) noexcept;
     bool give_up(const void* stream) noexcept;

@@ -26,7 +26,7 @@ public:
     class Record {
     public:
         /// Whether the stream has failed, or had when it went: callables that come later are skipped. Those of a graph
-        /// may come again when their stream has gone, and nobody could clear it then.
+        /// may come again when their stream is destroyed, when a failure could not be cleared.
         bool skips(bool comes_again) const noexcept {
             return failed_.load(std::memory_order_acquire) &&
                    !(comes_again && gone_.load(std::memory_order_acquire));
@@ -52,7 +52,7 @@ public:
     /// Whether a stream that is still there has failed: all that most calls ask.
     bool any() const noexcept { return failures_.load(std::memory_order_acquire) != 0; }
 
-    /// Keeps what a callable threw, unless the stream has failed already. Where it has gone there is nobody to be told.
+    /// Keeps what a callable threw, unless the stream has failed already. Of a destroyed stream it is dropped.
     void keep(Record& record, std::exception_ptr thrown) {
         const std::lock_guard lock(mutex_);
         if (record.failed_.load(std::memory_order_relaxed))

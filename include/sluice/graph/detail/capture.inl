@@ -190,7 +190,7 @@ Maybe<BasicGraph<B>> capture_once(BasicStreamRef<B> stream, WorkRef<B> work, con
     return nullptr;
 }
 
-/// What `capture` does, on `stream` itself, which nobody else may use meanwhile; what wants to be told of replays goes to
+/// What `capture` does, on `stream` itself, which no other code may use meanwhile; what wants to be told of replays goes to
 /// `hooks`. Returns the graph, or why there is none in `refusal`. Throws what the work throws, where that has nothing to
 /// do with the capture.
 template <GraphBackend B>

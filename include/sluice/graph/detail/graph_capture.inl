@@ -46,7 +46,7 @@ SLUICE_BODY void Replay::require_current() const {
         return;
     if (*runs_ == forgotten) {
         throw Error(
-            "nobody knows whether the outputs of this run have been overwritten: its key has left the cache "
+            "whether the outputs of this run have been overwritten is unknown: its key has left the cache "
             "since; ask before, or make the GraphCapture's capacity larger");
     }
     throw Error("the outputs of this run have been overwritten by a later run of the same key; copy them "
@@ -267,7 +267,7 @@ void GraphCapture<Key, B>::run_aside(Ref stream, Work work) {
         join();
     } catch (...) {
         // What was enqueued until then still comes before the caller's later work; where events fail, by a
-        // wait: nobody else knows of the side stream, and what its work uses may go.
+        // wait: the side stream is private, and what its work uses may be freed.
         if (!detail::thrown_text(join).empty())
             (void)detail::thrown_text([&] { side.sync(); });
         throw;

@@ -95,7 +95,7 @@ class CallHook final : public ReplayHook<B> {
             taken_.store(number + 1, __ATOMIC_RELEASE);
             return values;
         }
-        /// Nobody takes any at the time.
+        /// While none is being taken.
         void drop_all() noexcept { taken_.store(pushed_); }
 
     private:
@@ -167,7 +167,7 @@ void launch_with(BasicStreamRef<B> stream, const KernelDims& dims, void (*kernel
         detail::ReplayHooks<B>* const hooks = detail::replay_hooks<B>();
         if (hooks == nullptr) {
             throw detail::NotCapturable(
-                "launch_with: nobody would ask for the arguments of a launch in a plain capture, or in the "
+                "launch_with: a launch's arguments are not asked for in a plain capture, or in the "
                 "body "
                 "of a branch or a loop; use a GraphCapture or a graphed pipeline, outside of such bodies");
         }

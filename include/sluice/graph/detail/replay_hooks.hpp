@@ -47,7 +47,7 @@ public:
 template <Backend B>
 using ReplayHooks = List<Shared<ReplayHook<B>>>;
 
-/// Where the capture on the calling thread keeps hooks; null where none is under way, or nobody would call them, as
+/// Where the capture on the calling thread keeps hooks; null where none is under way, or they would not be called, as
 /// in a plain `capture`.
 template <Backend B>
 ReplayHooks<B>*& replay_hooks() noexcept {

@@ -47,7 +47,7 @@ public:
 private:
     struct Blocks;
     Allocations();
-    ~Allocations() = default; // nobody's
+    ~Allocations() = default; // never called
 
     Blocks& blocks_;
 };

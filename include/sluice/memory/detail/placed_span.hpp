@@ -37,7 +37,7 @@ template <class Span, class B>
 inline constexpr bool fits_backend =
     std::is_same_v<typename MemoryKindOf<Span>::backend, B> || memory_kind_of<Span> == MemoryKind::host;
 
-/// The span of what has none, such as a `RaggedBatch`, so that whoever asks can refuse it with a sentence.
+/// The span of what has none, such as a `RaggedBatch`, so that the caller can refuse it with a sentence.
 struct NoSpan {
     struct element_type {
         template <class T>

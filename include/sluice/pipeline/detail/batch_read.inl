@@ -40,9 +40,9 @@ SLUICE_BODY void BatchRead::stays() noexcept {
 SLUICE_BODY void BatchRead::wait_quietly() noexcept {
     const detail::BatchWaiterRef waiter = std::move(waiter_);
     try {
-        // Behind an exception a stage may wait for a semaphore that nobody signals any more.
+        // Behind an exception a stage may wait for a semaphore that will not be signalled.
         if (std::uncaught_exceptions() != 0 && waiter->pipeline != nullptr && waiter->drain(waiter->pipeline))
-            throw Error("while an exception passed, a stage waited for a semaphore that nobody signalled, "
+            throw Error("while an exception passed, a stage waited for a semaphore that was not signalled, "
                         "and the wait was "
                         "given up: what its stream did next may have come too early");
         wait_by(*waiter);

@@ -13,7 +13,7 @@
 
 namespace sluice::detail {
 
-/// Of one batch, in nanoseconds of the clock. Its worker writes `begin` and `end` without the source's lock, and nobody
+/// Of one batch, in nanoseconds of the clock. Its worker writes `begin` and `end` without the source's lock, and no other thread
 /// reads them before `filled`, which is the lock's.
 struct FillNote {
     std::size_t batch = 0;

@@ -271,7 +271,7 @@ void ReadbackState<T, B>::push_captured(BasicStreamRef<B> stream, DeviceSpan<con
                                         const DeviceSpan<const std::int64_t, B>* length) {
     ReplayHooks<B>* const hooks = replay_hooks<B>();
     if (hooks == nullptr) {
-        throw NotCapturable("readback: a push was being captured where nobody would be told of its replays, "
+        throw NotCapturable("readback: a push was being captured where replays are not reported, "
                             "in a plain capture "
                             "or in the body of a branch or a loop; push outside of those, in a pipeline from "
                             "a stage that opts "

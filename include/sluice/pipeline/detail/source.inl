@@ -98,7 +98,7 @@ Source<Batch, State, Fill, B>::~Source() {
             if (!ledger_->is_out(*slot))
                 slot->await_reads();
         } catch (...) {
-            // The device is lost, and whoever waits for its streams gets the error.
+            // The device is lost, and the next wait for its streams reports the error.
         }
     }
 }

@@ -20,7 +20,7 @@ typename SourceLedger<B>::Slot& SourceLedger<B>::take_place() noexcept {
         if (free_[at].has_been_read())
             return free_.take(at);
     }
-    // Whoever fills must not wait for the work that reads the others.
+    // The filling thread must not wait for the work that reads the others.
     if (const std::size_t at = droppable(); at < line_.size())
         return drop(at);
     return free_.take();

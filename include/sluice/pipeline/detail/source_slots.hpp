@@ -61,7 +61,7 @@ struct SourceSlot {
 
     /// Waits for all that reads the slot. Throws when it may still be read; then the reads stay noted.
     void await_reads();
-    /// Whether that would not wait. Of a slot that nobody holds.
+    /// Whether that would not wait. Of a slot that is not held.
     bool has_been_read() const noexcept;
     /// Whether there is a batch in it that has not been handed out.
     bool has_batch() const noexcept { return state == State::ready && !last && thrown == nullptr; }
@@ -138,21 +138,21 @@ public:
     void end_before(std::size_t index) noexcept;
     /// Slot `ordinal`, which is free, goes to the caller as the next batch.
     Slot& hand_out_free(std::size_t ordinal) noexcept;
-    /// All slots that nobody holds are free, in their order, and batch 0 is the next.
+    /// All slots that are not held are free, in their order, and batch 0 is the next.
     void start_over(std::size_t batches) noexcept;
 
     // Without it:
     // -------------------------------------------------------------------------------------------------------------
 
-    /// Whether somebody holds the slot. Without workers, one that nobody holds is the caller's thread's alone.
+    /// Whether the slot is held. Without workers, one that is not held is the calling thread's alone.
     bool is_out(const Slot& slot);
-    /// One more holds the slot. Throws `Error` when nobody does any longer.
+    /// One more holds the slot. Throws `Error` when it is not held any longer.
     void hold(Slot& slot, bool elsewhere);
     /// One less does; the last one frees it.
     void done(Slot& slot, bool elsewhere) noexcept;
     /// What `stream` has been handed so far reads the slot.
     void release(Slot& slot, BasicStreamRef<B> stream);
-    /// Behind an exception: ends waits for semaphores that nobody signals any more and that what reads slots may be behind.
+    /// Behind an exception: ends waits for semaphores that will not be signalled and that what reads slots may be behind.
     void give_up_waits() noexcept;
 
     /// Batches that are ready to be taken, and will not be dropped.
@@ -171,7 +171,7 @@ public:
     bool wanted = false;     // Whether it has looked in vain: one that is ready is left then.
     /// Batches that are ready and come next, one after the other.
     Atomic<std::size_t> ready;
-    /// Batches that were filled, and that nobody gets.
+    /// Batches that were filled, and that are not handed out.
     Atomic<std::size_t> dropped;
     std::size_t errors_in_a_row = 0; // That may be left out; how many have been
     std::size_t skipped_in_a_row = 0;
@@ -204,7 +204,7 @@ private:
     SlotRow<B> line_; // Of batches that are being filled, or wait for the caller, in their order.
 };
 
-/// A source's own. At its end the slots go, or are left to whoever holds one.
+/// A source's own. At its end the slots are released, or left to the last handle that holds one.
 template <class Ledger>
 class SourceLedgerOwner {
 public:

@@ -276,7 +276,7 @@ void SourceLedger<B>::await_all_reads() noexcept {
         try {
             slot->await_reads();
         } catch (...) {
-            // The device is lost, and whoever waits for its streams gets the error.
+            // The device is lost, and the next wait for its streams reports the error.
         }
     }
 }

@@ -79,7 +79,7 @@ private:
         try {
             wait();
         } catch (...) {
-            // The stream has failed, and whoever waits for it gets the error.
+            // The stream has failed, and the next wait for it reports the error.
         }
     }
 

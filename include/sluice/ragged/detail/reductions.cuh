@@ -172,7 +172,7 @@ struct ReduceRows {
     __device__ void long_rows() const {
         const std::int64_t last = memory.range.last;
         for (std::int64_t first = memory.range.first; first < last; first += block_threads) {
-            __syncthreads(); // nobody reads the list before any more
+            __syncthreads(); // all threads have read the list before
             if (threadIdx.x == 0)
                 memory.waiting = 0;
             __syncthreads();

@@ -196,7 +196,7 @@ __device__ void for_row_tiles(const RaggedView<T>& view, TileMemory& memory, Wor
         ahead.load(view, first, candidates_from(first));
     while (first < last) {
         const int candidates = candidates_from(first);
-        __syncthreads(); // nobody reads the tile before any more
+        __syncthreads(); // all threads have read the tile before
         ahead.store(memory, candidates);
         if (threadIdx.x == 0)
             memory.of_groups = memory.of_warps = 0;

@@ -52,9 +52,9 @@ inline void subscribe(Recorder& to) {
         throw Error(std::string("KernelTrace: there is no CUDA device to record") +
                     (error != cudaSuccess ? std::string(" (") + cudaGetErrorString(error) + ")" : ""));
     }
-    check(library().subscribe(&to.subscriber, reinterpret_cast<CUpti_CallbackFunc>(&resource_changed),
-                              nullptr),
-          "cuptiSubscribe");
+    check(
+        library().subscribe(&to.subscriber, reinterpret_cast<CUpti_CallbackFunc>(&resource_changed), nullptr),
+        "cuptiSubscribe");
     call_back(to, CUPTI_CBID_RESOURCE_MODULE_LOADED, true);
 }
 
@@ -176,7 +176,7 @@ inline DeviceActivities taken(Recorder& from, const Moment& end) {
     return std::move(from.data);
 }
 
-/// Waits for the devices that were at work. An error of what ran there goes to whoever launched it.
+/// Waits for the devices that were at work. An error of what ran there is left to the code that launched it.
 inline void sync_devices(Recorder& of) {
     (void)cudaDeviceSynchronize();
     (void)library().activity_flush_all(0);

@@ -48,7 +48,7 @@ inline Moment moment() {
 /// Two locks, since CUPTI may hold its own while it calls: records are read with the first one held, which calls CUPTI; with the
 /// second one held, nothing is called.
 struct Recorder {
-    // Of whoever makes and stops traces.
+    // Held while traces are made and stopped.
     std::mutex control;
     CUpti_SubscriberHandle subscriber = nullptr;
     bool stays_subscribed = false; // for what modules have, between traces too

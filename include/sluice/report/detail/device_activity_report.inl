@@ -62,7 +62,7 @@ inline Cause cause_of(ActivityKind kind) {
 }
 
 /// Which spans say that a batch was waited for. In a pipeline's timeline that is what the thread that submits waits, or fills
-/// itself; that workers fill batches ahead, or wait for slots, holds up nobody.
+/// itself; that workers fill batches ahead, or wait for slots, delays no other thread.
 class SourceRows {
 public:
     explicit SourceRows(const Timeline& timeline) {

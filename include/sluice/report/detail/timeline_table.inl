@@ -62,7 +62,7 @@ inline std::string latency_text(const LatencyReport& latency) {
            time(latency.p99) + ", p99.9 " + time(latency.p99_9) + ", max " + time(latency.longest) + ", of " +
            count(latency.batches) + (latency.batches == 1 ? " batch" : " batches");
 }
-/// Empty where nobody has said any.
+/// Empty where none were set.
 inline std::string latency_text(const Timeline& timeline) {
     if (timeline.latencies().empty())
         return {};

@@ -274,7 +274,7 @@ SLUICE_BODY void Checker::look_for_undefined(Block& block, const Record& access,
                                              bool may_throw) {
     if (!block.owned || block.opaque != opaque || !block.is_undefined(access.begin, access.end, reads_all))
         return;
-    if (waits_for_nobody(access.stamp))
+    if (waits_unsignalled(access.stamp))
         return keep_undecided(block, {}, access, reads_all);
     sluice::checked::Finding finding{.mistake = sluice::checked::Mistake::uninitialized_read,
                                      .second = access_of(access)};
@@ -312,7 +312,7 @@ SLUICE_BODY void Checker::access(const Range* ranges, std::size_t count, const S
                         continue;
                     }
                     look_at(block, record, may_throw);
-                    // Of slots and batches nobody need read all, and of rows there may be none.
+                    // Slots and batches need not be read as a whole, and of rows there may be none.
                     const bool reads_all =
                         doer.op == Op::copy || (doer.op == Op::declared && !ranges[i].partly);
                     if (!record.writes && doer.op != Op::rows && !block.unwritten.empty())

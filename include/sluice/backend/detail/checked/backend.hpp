@@ -222,7 +222,7 @@ struct Checked : detail::CheckedGraphs<B> {
         const bool from_host = kind == CopyKind::host_to_device || kind == CopyKind::host_to_host;
         const bool to_host = kind == CopyKind::device_to_host || kind == CopyKind::host_to_host;
         const Range ranges[] = {{from, bytes, false, from_host}, {to, bytes, true, to_host}};
-        // In `copy_and_wait` nobody else has the host's side meanwhile.
+        // In `copy_and_wait` the host's side is the caller's alone meanwhile.
         const bool skips = detail::checked::HostSideScope::active();
         const std::size_t first = skips && kind == CopyKind::host_to_device ? 1 : 0;
         const std::size_t count = skips && kind == CopyKind::device_to_host ? 1 : 2 - first;
@@ -285,8 +285,8 @@ private:
             detail::checked::stress_stream<B>(stream, behind_wait);
     }
 
-    // A host stream is waited for by whoever destroys it.
-    // What is freed while work uses it would be somebody else's before the mistake can be told. Pinned memory also since a place
+    // Destroying a host stream waits for it.
+    // What is freed while work uses it would be reused before the mistake can be told. Pinned memory also since a place
     // that a container has now is no mistake.
     static constexpr bool keeps_memory = requires(void* memory) { B::delete_retired(memory); };
     static constexpr bool waits_in_destructor = requires { requires B::waits_for_destroyed_streams; };

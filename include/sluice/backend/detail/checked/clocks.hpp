@@ -148,7 +148,7 @@ private:
 struct Capturing;
 
 /// Whose work is done in an order of its own: a stream, the program's threads together, a thread of sluice's, a branch of
-/// a graph that a stream runs, or all waits for a semaphore that nobody has signalled yet.
+/// a graph that a stream runs, or all waits for a semaphore that is not signalled yet.
 struct Actor {
     ActorId id = 0;
     std::uint64_t number = 0; ///< In messages.
@@ -157,9 +157,9 @@ struct Actor {
     bool default_stream = false;
     bool runs_on_caller = false;
     bool lane = false;      ///< One of several of a stage.
-    bool cpu_stage = false; ///< A thread that calls a stage, on which nobody can wait for an event.
+    bool cpu_stage = false; ///< A thread that calls a stage, for which no event can be waited for.
     Clock clock;            ///< Its own time included.
-    Time last_opaque = 0;   ///< When it was handed work last of which nobody knows what it touches,
+    Time last_opaque = 0;   ///< When it was last handed work whose accesses are unknown,
     Time last_call = 0;     ///< and a callable, of which the checker sees at least when it runs.
     Capturing* capture = nullptr;
     std::vector<std::size_t> last;   ///< In a capture: the nodes that its next one comes after.

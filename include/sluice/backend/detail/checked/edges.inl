@@ -42,7 +42,7 @@ private:
     }
     bool is_host(const Record& record) const { return is_thread(record) || record.doer.op == Op::host; }
     const Actor& actor_of(const Record& record) const { return checker_.actor(record.stamp.actor); }
-    /// Also a CPU stage, for which nobody waits by an event.
+    /// Also a CPU stage, which no event stands for.
     bool is_cpu_stage(const Record& record) const { return actor_of(record).cpu_stage; }
     bool of_stages() const { return first_.doer.stage != 0 && second_.doer.stage != 0; }
     bool of_one_batch() const { return of_stages() && first_.doer.batch == second_.doer.batch; }

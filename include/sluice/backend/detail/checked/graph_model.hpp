@@ -28,7 +28,7 @@ struct NodeModel {
     std::vector<std::shared_ptr<GraphModel>> bodies; ///< Of a child or a condition.
     Token call = 0;      ///< Of a callable: see `captured_call`. 0: none, or not known.
     Doer caller;         ///< Who has enqueued it.
-    bool opaque = false; ///< Whether it may do what nobody knows of,
+    bool opaque = false; ///< Whether it may make accesses that are unknown,
     bool unseen = false; ///< also what passes the checker by.
 };
 

@@ -74,7 +74,7 @@ SLUICE_BODY void HeldReads::hold(const BatchRange* ranges, std::size_t count, st
     Locked checker;
     if (!checker->doer_known())
         return;
-    // Nobody ever learns of it, so that whoever writes the memory meanwhile is in a race.
+    // No clock is ever joined with it, so that any write to the memory meanwhile is a race.
     if (actor_ == Checker::host)
         actor_ = checker->make_actor().id;
     Actor& held = checker->actor(actor_);

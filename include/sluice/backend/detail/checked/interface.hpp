@@ -82,7 +82,7 @@ enum class Op : std::uint8_t {
 /// A callable that a stream runs on the host: whose accesses are those of its stream at a time. 0: not known.
 using Token = std::uint64_t;
 
-/// Calls within sluice, whose waits nobody wants to be told are unnecessary.
+/// Calls within sluice, whose unnecessary waits are not reported.
 class InternalScope {
 public:
     InternalScope() noexcept { ++depth(); }
@@ -157,7 +157,7 @@ void semaphore_seen(Key key, std::uint32_t value);    // at that value
 void semaphore_reached(Key key, std::uint32_t value); // at that value or above
 void semaphore_reset(Key key);
 
-/// Copies within which the host's side is nobody else's: they are waited for.
+/// Copies within which the host's side is the caller's alone: they are waited for.
 class HostSideScope {
 public:
     HostSideScope() noexcept { ++depth(); }
@@ -173,7 +173,7 @@ private:
     }
 };
 
-/// Calls whose accesses are nobody's: they write what is undefined anyway.
+/// Calls whose accesses are not noted: they write what is undefined anyway.
 class BlindScope {
 public:
     BlindScope() noexcept { ++depth(); }
@@ -189,12 +189,12 @@ private:
     }
 };
 
-// Memory. `on`: in whose order; `ordered` false: in nobody's.
-/// `sees_writes` false: somebody may write device memory whom the checker does not see, as kernels do.
+// Memory. `on`: in whose order; `ordered` false: in no stream's.
+/// `sees_writes` false: device memory may be written by work that the checker does not see, such as kernels.
 void allocated(const void* memory, std::size_t bytes, bool device, bool sees_writes, bool ordered, Key on);
 /// Whether work may still use it.
 bool freed(const void* memory, bool ordered, Key on) noexcept;
-/// `memory`, which was freed, stays where it is for a while: nobody else gets it, and what still uses it does no harm.
+/// `memory`, which was freed, stays where it is for a while: it is not reused, and what still uses it does no harm.
 void keep(void* memory, void (*give_back)(void*) noexcept) noexcept;
 void name_memory(const void* memory, std::size_t bytes, const char* name);
 
@@ -367,9 +367,9 @@ struct BatchRange {
     bool ordinary = false;
     bool output = false; ///< See `Range`.
 };
-/// Nobody writes these bytes before the work has read them that reads them now: where they change, it was the host.
+/// No work writes these bytes before those that read them now are done: where they change, it was the host.
 void watch(const BatchRange* ranges, std::size_t count);
-/// Reads of pinned memory that a pipeline has yet to enqueue: until it lets go of them, nobody may write there.
+/// Reads of pinned memory that a pipeline has yet to enqueue: until they are released, the memory must not be written.
 class HeldReads {
 public:
     HeldReads() = default;

@@ -48,9 +48,9 @@ SLUICE_BODY bool freed(const void* memory, bool ordered, Key on) noexcept {
     Stamp now;
     if (by.capture == nullptr && checker->doer_known()) {
         now = checker->new_work(by);
+        // An owner that shares memory with a callable may be the last one after that.
         if (!ordered && checker->released.size() > 0)
-            now = now.with(
-                checker->released); // Whoever shares memory with a callable may be the last owner after that.
+            now = now.with(checker->released);
         for (const Record& record : block->records) {
             bool known = true;
             in_use = in_use || !(checker->before(record.stamp, now) ||
@@ -300,7 +300,7 @@ SLUICE_BODY const Record* Checker::suspect(Block& block, std::uintptr_t begin, s
             continue;
         }
         bool unseen = false, called = false;
-        // A batch nobody writes; of other memory nobody knows what kernels do, and callables, of which it is known when.
+        // A batch is not written; to other memory kernels may do anything, and so may callables, of which it is known when.
         for (auto stream = streams.begin(); record.doer.op != Op::batch && stream != streams.end();
              ++stream) {
             Actor& actor = actors_[stream->second];

@@ -15,9 +15,9 @@ namespace sluice::detail {
 template <class B, bool = IsChecked<B>::value>
 struct ObjectChecks {
     static constexpr bool on = false; ///< Whether anything is looked for.
-    /// Within it, waits and marks are the library's own: nobody wants to be told that they are unnecessary.
+    /// Within it, waits and marks are the library's own: unnecessary ones are not reported.
     using LibraryScope = checked::NoScope;
-    /// Within it, copies are waited for, so that ordinary memory on the host's side is nobody else's meanwhile.
+    /// Within it, copies are waited for, so that ordinary memory on the host's side is the caller's alone meanwhile.
     template <bool>
     using WaitedCopyScope = checked::NoScope;
 

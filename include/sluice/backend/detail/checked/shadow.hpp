@@ -48,7 +48,7 @@ struct Holder {
     int slot = 0;
 };
 
-/// Memory that was allocated, or that somebody else's accesses named.
+/// Memory that was allocated through sluice, or that accesses named.
 struct Block {
     std::uintptr_t begin = 0;
     std::uintptr_t end = 0;
@@ -56,7 +56,7 @@ struct Block {
     bool owned = false;       ///< Whether sluice has allocated it.
     bool device = false;
     bool alive = true;
-    bool kept = false;            ///< Freed, and still there: nobody else can have its place.
+    bool kept = false;            ///< Freed, and still there: its place is not reused.
     std::vector<Bytes> unwritten; ///< Of device memory: in order.
     bool of_graph = false;        ///< Allocated in a capture: it goes with the graph.
     std::uint64_t opaque = 0;
@@ -127,7 +127,7 @@ public:
         block.records.reserve(8);
         return block;
     }
-    /// The part of [begin, end) that one block holds; a new block of nobody's where there is none.
+    /// The part of [begin, end) that one block holds; a new block without an owner where there is none.
     Block& at(std::uintptr_t begin, std::uintptr_t end) {
         if (Block* const found = find(begin))
             return *found;
@@ -143,7 +143,7 @@ public:
         return block;
     }
     bool wants_pruning() const noexcept { return prune_; }
-    /// Drops blocks of nobody's for which `forgettable(record)` holds of all records.
+    /// Drops blocks without an owner for which `forgettable(record)` holds of all records.
     template <class Forgettable>
     void prune(Forgettable&& forgettable) {
         latest_ = nullptr;
@@ -186,7 +186,7 @@ public:
         if (block != nullptr && !block->alive)
             erase(block->begin, block->end);
     }
-    /// The same where somebody else may have the place.
+    /// The same where the place may have been reused.
     void forget_reused(std::uintptr_t place) {
         const Block* const block = find(place);
         if (block != nullptr && !block->alive && !block->kept)

@@ -34,7 +34,7 @@ struct SemaphoreState {
     std::array<Signal, 8> signals; ///< The first `count`, in their order.
     std::size_t count = 0;
     std::optional<ActorId>
-        gate;            ///< Whose times are the values that streams wait for that nobody has signalled,
+        gate;            ///< Whose times are the values that streams wait for and that are not signalled yet,
     Time gate_begin = 0; ///< counted from this one.
 };
 
@@ -57,7 +57,7 @@ struct ObjectState {
     std::vector<Part> memory;
 };
 
-/// What work may still read of pinned memory that the host has got at: it must be the same when somebody looks again.
+/// What work may still read of pinned memory that the host has got at: it must be the same at the next comparison.
 struct Suspect {
     std::uint64_t hash = 0;
     Record reader;
@@ -75,7 +75,7 @@ struct PendingCall {
 };
 
 /// Two accesses, or one of undefined memory, of which is not known yet whether something orders them: a stream waits for a semaphore
-/// that nobody has signalled.
+/// that is not signalled yet.
 struct Undecided {
     std::uint64_t block = 0;
     Record first; ///< Without bytes: none.
@@ -120,7 +120,7 @@ public:
     void drop_actor(Actor& gone);
     /// That of a stream; made where it is not known.
     Actor& stream(Key key);
-    /// The same, which knows now what whoever enqueues there does.
+    /// The same, which knows now what the enqueuing thread does.
     Actor& enqueuing(Key key);
     /// The calling thread: the program's, a worker, or the stream whose callable runs.
     Actor& doer();
@@ -141,8 +141,8 @@ public:
     bool before(const Stamp& a, const Stamp& b);
     /// The same by a semaphore that was signalled after `b` was enqueued; `known` becomes false where it may yet be.
     bool ordered_by_semaphore(const Stamp& a, const Stamp& b, bool& known);
-    /// Whether what has this stamp comes after a signal that nobody has given.
-    bool waits_for_nobody(const Stamp& stamp) const;
+    /// Whether what has this stamp comes after a signal that was not given yet.
+    bool waits_unsignalled(const Stamp& stamp) const;
     void keep_undecided(const Block& block, const Record& first, const Record& second, bool reads_all);
     /// Looks again at what was not decided, as a semaphore has been signalled.
     void decide();
@@ -157,7 +157,7 @@ public:
     /// What a stream is handed now.
     Stamp new_work(Actor& on);
     void host_access(const Range& range, const Doer& doer, bool may_throw);
-    /// The stream is handed work that may touch what nobody knows of.
+    /// The stream is handed work whose accesses are unknown.
     void note_opaque(Actor& on) {
         ++opaque;
         on.tick();
@@ -216,7 +216,7 @@ public:
     std::unordered_map<Key, Clock> handovers;
     Blocks blocks;
     std::optional<ActorId> default_stream;
-    std::uint64_t opaque = 0; ///< Pieces of work so far that may write what nobody knows of.
+    std::uint64_t opaque = 0; ///< Pieces of work so far whose writes are unknown.
     std::vector<std::string> labels{std::string()};
     std::vector<sluice::checked::Finding> mistakes;
     std::vector<std::string> kinds; ///< Of the mistakes.

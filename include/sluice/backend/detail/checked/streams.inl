@@ -145,7 +145,7 @@ SLUICE_BODY void host_saw(const Snapshot& snapshot, bool seen) noexcept {
     checker->look_at_suspects(false);
 }
 
-SLUICE_BODY bool Checker::waits_for_nobody(const Stamp& stamp) const {
+SLUICE_BODY bool Checker::waits_unsignalled(const Stamp& stamp) const {
     for (const auto& [key, semaphore] : semaphores) {
         const Time asked = semaphore.gate ? stamp.knows(*semaphore.gate) : 0;
         if (asked > semaphore.gate_begin &&
@@ -168,7 +168,7 @@ SLUICE_BODY void Checker::decide() {
         return;
     std::vector<Undecided> due;
     std::erase_if(undecided, [&](const Undecided& one) {
-        if (waits_for_nobody(one.first.stamp) || waits_for_nobody(one.second.stamp))
+        if (waits_unsignalled(one.first.stamp) || waits_unsignalled(one.second.stamp))
             return false;
         due.push_back(one);
         return true;

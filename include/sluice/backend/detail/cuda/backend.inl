@@ -88,7 +88,7 @@ SLUICE_BODY bool UncheckedCuda::stream_done(NativeStream stream) {
 }
 
 SLUICE_BODY int UncheckedCuda::device_of(NativeStream stream) {
-    // To ask would break the capture. Whoever captures on a stream has its device current.
+    // To ask would break the capture. The capturing thread has the stream's device current.
     if (is_capturing(stream))
         return current_device();
     int device = 0;

@@ -1,5 +1,5 @@
 /// \file
-/// Whether somebody has used the legacy default stream, of whose work a capture on another stream sees nothing.
+/// Whether any thread has used the legacy default stream, of whose work a capture on another stream sees nothing.
 #pragma once
 
 #include <sluice/backend/detail/atomic.hpp>

@@ -79,7 +79,7 @@ private:
 // Not cudaStreamGetId's, which breaks a capture.
 inline StreamFailures::StreamId id_of_host_stream(cudaStream_t stream) noexcept { return stream; }
 
-/// Gives a call back unless somebody else does so.
+/// Releases a call unless it was handed on.
 class OwnedHostFunction {
 public:
     OwnedHostFunction(host::Task task, cudaStream_t stream) {

@@ -19,7 +19,7 @@ namespace sluice::detail {
 class PerThreadStreamWatch {
 public:
     PerThreadStreamWatch() {
-        // Where somebody captures that stream already, it is up to them to look.
+        // Where that stream is being captured already, that capture does the check.
         cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
         // Relaxed, so that this capture forbids the thread nothing that the one being watched for allows.
         watching_ = succeeded(cudaStreamIsCapturing(cudaStreamPerThread, &status)) &&

@@ -107,7 +107,7 @@ SLUICE_BODY void CudaSemaphores::drop_semaphore(NativeSemaphore semaphore) noexc
 
 SLUICE_BODY void CudaSemaphores::write_on(cudaStream_t stream, NativeSemaphore semaphore,
                                           std::uint32_t value) {
-    // By default the write comes behind a barrier: whoever sees it sees what came before.
+    // By default the write comes behind a barrier: a reader that sees it sees what came before.
     detail::check_driver(detail::StreamMemoryOperations::get().write(stream, semaphore->address, value,
                                                                      CU_STREAM_WRITE_VALUE_DEFAULT),
                          "cuStreamWriteValue32", __FILE__, __LINE__);

@@ -38,7 +38,7 @@ struct Functions : Graphs {
     // Streams
     // -------------------------------------------------------------------------------------------------
     static NativeStream create_stream(const StreamOptions& options);
-    /// A stream without a thread: whoever enqueues a task runs it at once, and so do copies, fills, records and
+    /// A stream without a thread: the enqueuing thread runs a task at once, and so it does copies, fills, records and
     /// waits. What a task enqueues on the stream that runs it comes right after that task. Destroyed as any other.
     static NativeStream create_inline_stream(const StreamOptions& options = {});
     static void destroy_stream(NativeStream stream) noexcept;

@@ -305,7 +305,7 @@ SLUICE_BODY void Functions::free_device(void* memory, NativeStream stream) noexc
     try {
         stream->push(Task{free_in_order}, Queue::Policy::run_always);
     } catch (...) {
-        // There is no memory for the task. This block is lost rather than freed under somebody's hands.
+        // There is no memory for the task. This block is leaked rather than freed while in use.
     }
 }
 

@@ -187,7 +187,7 @@ inline detail::Owned<Graph> Capture::end(Queue& queue) {
         refuse("end_capture: the thread that began the capture must end it");
     const auto self = self_.lock(); // the queues hold it no longer
     close();
-    // Nobody else changes a capture that is over. The graph goes with whatever is thrown, even where events still hold the
+    // A capture that is over does not change any more. The graph goes with whatever is thrown, even where events still hold the
     // capture.
     detail::Owned<Graph> graph = std::move(own_);
     if (!invalid_.empty())

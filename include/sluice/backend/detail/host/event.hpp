@@ -45,7 +45,7 @@ public:
 
     /// Makes what is enqueued later on `queue` wait for the latest record made so far; for nothing if there
     /// is none. If the recording queue had failed by then, `queue` fails with the same: what comes later must not
-    /// go on with what nobody wrote. Throws `Error` if one of event and queue is part of a capture and the other of
+    /// go on with what was not written. Throws `Error` if one of event and queue is part of a capture and the other of
     /// another one, or of none; a queue that is not being captured joins the event's capture instead.
     void wait_on(Queue& queue) const {
         if (captures_under_way.load(std::memory_order_relaxed) != 0 || state_->captured()) [[unlikely]] {

@@ -17,7 +17,7 @@
 
 namespace sluice::host {
 
-// Whether a capture is under way anywhere. Relaxed: whoever captures a stream that this thread uses has told it so.
+// Whether a capture is under way anywhere. Relaxed: a thread that captures a stream that this thread uses is synchronized with it.
 inline bool any_capture() noexcept { return captures_under_way.load(std::memory_order_relaxed) != 0; }
 
 inline detail::Shared<Capture> capture_of(Queue* stream, const char* caller) {

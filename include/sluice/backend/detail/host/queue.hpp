@@ -25,7 +25,7 @@ class Capture;
 class Queue;
 
 /// How many captures are under way in this program. While it is 0, no queue is being captured: one look at it
-/// is all that graphs cost whoever does not use them.
+/// is all that graphs cost a program that does not use them.
 inline std::atomic<int> captures_under_way{0};
 
 /// Says, for the length of a scope, that the calling thread runs a task of a queue.
@@ -60,15 +60,15 @@ private:
     const Running* outer_;
 };
 
-/// Runs tasks one after another. As on a device, whoever enqueues does not wait for them, except for room: see
+/// Runs tasks one after another. As on a device, the enqueuing thread does not wait for them, except for room: see
 /// `capacity`.
 ///
 /// A task that throws fails the queue: later tasks are skipped, but for those that others wait for, until
 /// `clear_failure`. Any thread may enqueue; tasks of one thread keep their order.
 class Queue {
 public:
-    /// Tasks that may be outstanding before whoever enqueues waits, about as many launches as a CUDA stream takes.
-    /// Nobody waits for longer than `patience`: where no task ends within it, the queue takes as many again, and a task that
+    /// Tasks that may be outstanding before the enqueuing thread waits, about as many launches as a CUDA stream takes.
+    /// It waits no longer than `patience`: where no task ends within it, the queue takes as many again, and a task that
     /// enqueues, on its own or on another queue, never waits.
     static constexpr std::size_t capacity = 1024;
     static constexpr std::chrono::milliseconds patience{100};
@@ -79,7 +79,7 @@ public:
     /// Which thread runs the tasks.
     enum class Runs {
         on_own_thread,
-        /// Whoever enqueues a task runs it at once. What a task enqueues runs right after that task; what other
+        /// The enqueuing thread runs a task at once. What a task enqueues runs right after that task; what other
         /// threads enqueue meanwhile, too, and they do not wait for it.
         on_caller,
     };
@@ -168,7 +168,7 @@ public:
     }
 
     /// The capture that what is handed to this queue goes to, instead of being run; null if there is none. The
-    /// queue itself does not act on it: whoever enqueues asks first.
+    /// queue itself does not act on it: the enqueuing code asks first.
     detail::Shared<Capture> capture() const {
         if (captures_under_way.load(std::memory_order_relaxed) == 0)
             return nullptr;
@@ -301,7 +301,7 @@ private:
         running_ = true;
         while (finished_ < enqueued_)
             run_next(lock);
-        // Whoever waits for it has been woken by the last task's end, under the same lock.
+        // A thread that waits for it has been woken by the last task's end, under the same lock.
         running_ = false;
         if (!deletes_itself_)
             return;

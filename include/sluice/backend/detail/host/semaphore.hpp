@@ -37,7 +37,7 @@ public:
     void signal(std::uint32_t value) { state_->raise(value, nullptr); }
     void give_up(std::uint32_t value) noexcept {
         const Error error("semaphore: a stream waits for the value " + std::to_string(value) +
-                          ", which nobody has signalled");
+                          ", which was not signalled");
         state_->raise(value, std::make_exception_ptr(error));
     }
     std::uint32_t value() const noexcept { return state_->value(); }

@@ -15,7 +15,7 @@ namespace sluice::host {
 /// another one to end; they stay, for the next ones. Any thread may use it.
 class Workers {
 public:
-    /// Something to run. Whoever starts it keeps it until `finished` is called.
+    /// Something to run. The caller that starts it keeps it until `finished` is called.
     struct Job {
         void (*run)(Job&) = nullptr;
         /// Called last, by the thread that ran the job and is as good as free again.
@@ -78,7 +78,7 @@ private:
             job.next = nullptr;
             lock.unlock();
             job.run(job);
-            // Before anybody can know that the job is over: whoever starts the next one then needs no new thread.
+            // Before another thread can know that the job is over: the next one then needs no new thread.
             lock.lock();
             --busy_;
             lock.unlock();

@@ -356,7 +356,7 @@ constexpr bool has_host_part() {
 }
 
 /// Whether a batch refers to, or owns, host memory, which may change while work still reads it. Numbers do not, nor device
-/// memory; of a plain pointer nobody knows. Whether it is `const` says nothing: others may name the same memory.
+/// memory; of a plain pointer it is unknown. Whether it is `const` says nothing: others may name the same memory.
 template <class T>
 constexpr bool names_host_memory() {
     if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_pointer_v<T> ||

@@ -48,7 +48,7 @@ struct PlanData {
     std::span<const StagePlan> stages;
     std::span<const PlanWait> waits; ///< stage by stage; of each, those for the same batch come first
     const bool* reads = nullptr;     ///< `[i * stages + j]`: stage i reads the output of stage j,
-    const bool* holds = nullptr;     ///< or takes the slot that stage j has made, whoever has changed it
+    const bool* holds = nullptr;     ///< or takes the slot that stage j has made, changed or not
     std::size_t makers = 0;
     std::span<const std::size_t>
         windows; ///< Of each maker's slots, the most batches of which a stage takes what was made,

@@ -72,7 +72,7 @@ struct Bindings {
     std::size_t most_window = 1;
     FoundFault found{};
 
-    /// Whether stage i takes the slot of stage j, whoever has changed it in between.
+    /// Whether stage i takes the slot of stage j, changed in between or not.
     constexpr bool takes_slot_of(std::size_t i, std::size_t j) const {
         return holds[i][j] != 0 || reads[i][j];
     }
@@ -149,7 +149,7 @@ struct PipelineBackend<First, Ss...> {
                                              std::type_identity<typename First::backend>>::type;
 };
 
-/// What the last stage of a shape makes, if nobody reads it.
+/// What the last stage of a shape makes, if no stage reads it.
 template <class Shape, bool = Shape::has_result>
 struct ResultOf {
     using type = void;
@@ -184,7 +184,7 @@ struct Shape {
     static constexpr bool sound = bindings.found.fault == PlanFault::none;
     static constexpr bool lacks_makers = bindings.found.fault == PlanFault::unmade;
 
-    /// Whether the last stage's output is nobody's input: the pipeline's result.
+    /// Whether the last stage's output is no stage's input: the pipeline's result.
     static constexpr bool has_result = bindings.unread[stages - 1];
     /// Whether stage I runs on the CPU, whatever the other stages' backend.
     template <std::size_t Index>
@@ -236,7 +236,7 @@ struct Shape {
         }
         return false;
     }
-    /// Overlapped, stage j's end is an event for those that wait on streams, and, unless the semaphore does, for whoever
+    /// Overlapped, stage j's end is an event for those that wait on streams, and, unless the semaphore does, for the caller that
     /// refills the batch,
     static constexpr bool needs_event(std::size_t j) {
         return !aside[j] && (awaited_by(j, true) || (bindings.reads_batch[j] && !needs_semaphore(j)));

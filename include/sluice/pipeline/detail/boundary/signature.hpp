@@ -54,7 +54,7 @@ struct WithCallOperator {
 };
 template <class Function>
 struct BesideCallOperator : Function, WithCallOperator {};
-/// Whether there is any call operator, generic or not, or nobody can tell.
+/// Whether there is any call operator, generic or not, or that cannot be told.
 template <class Function>
 concept MayBeCallable = !std::is_class_v<Function> || std::is_final_v<Function> || !requires {
     &BesideCallOperator<Function>::operator();

@@ -129,7 +129,7 @@ public:
     }
 
     static void graph_begins_with(std::size_t batch) noexcept { checked::graph_batch(batch); }
-    /// Batches may be filled on a stream of the caller's from here on, by work that nobody sees.
+    /// Batches may be filled on a stream of the caller's from here on, by work that the checker does not see.
     void other_work_noted() noexcept { others_fill_ = true; }
     /// Before anything is enqueued: throws what has changed. From here on the stages' own accesses tell.
     void let_go(bool may_throw) { held_reads_.let_go(may_throw); }

@@ -53,7 +53,7 @@ public:
         if (has_poisoned_slot(core, stage) && core.rates.begins(stage, number))
             (void)poison_on_host<B>(slot_of(core, stage, number));
     }
-    /// Poisons the slots that nobody reads after a stage, whose work on batch `number` `stream` has been handed.
+    /// Poisons the slots that no stage reads after a stage, whose work on batch `number` `stream` has been handed.
     void poison_read_slots(Core& core, std::size_t stage, Ref stream, std::size_t number) const {
         if (!checked::stress_poisons())
             return;

@@ -48,7 +48,7 @@ concept OwningPointer = requires(const T& value) {
 };
 
 /// Calls `visit(range, constant)` for the memory that a value names or owns, as far as it shows its members. `constant`: whether the
-/// value, which is `const`, lets nobody write there.
+/// value, which is `const`, gives no write access.
 template <class T, class Visit>
 void visit_memory(const T& value, Visit& visit) {
     if constexpr (std::is_pointer_v<T> || std::is_arithmetic_v<T> || std::is_enum_v<T> ||
@@ -118,7 +118,7 @@ void visit_memory(const T& value, Visit& visit) {
 
 /// Is shown the memory that a batch or a slot names, as `visit_memory` does.
 using MemoryVisitor = CallRef<void(const checked::Range&, bool)>;
-/// Shows what a value owns and names, whatever its type. Null where nobody is told.
+/// Shows what a value owns and names, whatever its type. Null where it is not needed.
 using ShowMemory = void (*)(const void* value, const MemoryVisitor& visit);
 
 template <class T>

@@ -54,7 +54,7 @@ public:
     virtual std::size_t next_of(std::size_t) const noexcept {
         return (std::numeric_limits<std::size_t>::max)();
     }
-    /// Batches come from `number` on. Nobody works on any.
+    /// Batches come from `number` on. None is in flight.
     virtual void start_at(std::size_t) noexcept {}
     /// Whether the last batches were replayed without a stage's being called, as the next will be, then.
     bool replays() const noexcept { return replays_; }
@@ -64,7 +64,7 @@ public:
     virtual void flush(Core&) {}
     /// A stage has thrown for `batch`: sees that all batches before it are on their way through all stages.
     virtual void finish_before(Core&, std::size_t /*batch*/) {}
-    /// Forgets all batches. Nobody works on any.
+    /// Forgets all batches. None is in flight.
     virtual void reset() noexcept {}
     /// Calls `visit(stage, stream)` for the streams on which stages are captured, with -1 where there are several: CUDA's
     /// backend keeps the fault of a captured host function with its stream.

@@ -15,7 +15,7 @@ namespace sluice::detail {
 
 /// Marks behind every so many batches, and how many batches are known to be through all stages.
 ///
-/// A mark is an event on each stream of each stage that nobody reads: all other work on its batches comes before that. The CPU
+/// A mark is an event on each stream of each stage that no other stage reads: all other work on its batches comes before that. The CPU
 /// threads' stages have their semaphores. Nothing is asked of the device but when the bound is met.
 template <Backend B>
 class InFlight {
@@ -150,7 +150,7 @@ private:
 
     std::size_t limit_ = 0;
     std::size_t stride_ = 1;
-    // Of the stages that nobody reads: their streams, and those on threads.
+    // Of the stages that no other stage reads: their streams, and those on threads.
     List<std::size_t> lane_stages_, lanes_, threads_;
     std::size_t one_ = 0;   // The event for where all work ends on one stream,
     std::size_t width_ = 0; // of so many a mark.

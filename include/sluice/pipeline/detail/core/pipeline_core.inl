@@ -59,7 +59,7 @@ private:
     [[no_unique_address]] typename StageCore<B>::Checks::LibraryScope library_;
 };
 
-/// Gives a hold up at the end of a call, unless somebody else will.
+/// Releases a hold at the end of a call, unless it was handed on.
 template <Backend B>
 struct HeldUntilEnd {
     explicit HeldUntilEnd(const SourceHold<B>& given) noexcept : hold(given) {}
@@ -142,7 +142,7 @@ PipelineCore<B>::~PipelineCore() {
             executor_->flush(core_);
             run_turns();
         } catch (...) {
-            // A destructor has nobody to tell; whoever needs to know calls finish().
+            // A destructor cannot report it; a caller that needs to know calls finish().
         }
     }
     core_.drain(failed);

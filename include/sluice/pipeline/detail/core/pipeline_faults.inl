@@ -92,7 +92,7 @@ void PipelineCore<B>::fail() {
         earlier = !options_.launch_blocking && is_late(error);
     } catch (...) {
     }
-    // A fault of earlier work that a later call was told of: which work's, nobody knows.
+    // A fault of earlier work that a later call reported: which work's, is unknown.
     if (earlier) {
         const bool any = begun_ > 0 || stage >= 0;
         fail_at(-1, any ? std::optional(stage >= 0 ? core_.current_batch() : begun_ - 1) : std::nullopt,

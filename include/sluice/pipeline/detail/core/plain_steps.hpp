@@ -42,11 +42,11 @@ public:
         stages_ = core.stages();
     }
 
-    /// Whether they are laid out, and nobody listens to ranges.
+    /// Whether they are laid out, and there is no listener to ranges.
     bool ready() const noexcept { return stages_ != 0 && !ranges_are_heard(); }
 
     SLUICE_ALWAYS_INLINE void run(Core& core, std::size_t number, const GivenBatch<B>& batch) const {
-        const bool first_lap = number < slots_; // when nobody has been in the slots
+        const bool first_lap = number < slots_; // when the slots are unused
         const Work* work = works_.data() + (mask_ != 0 ? number & mask_ : number % slots_) * stages_;
         for (std::size_t stage = 0; stage < stages_; ++stage, ++work) {
             const Event* const end = work->waits + (first_lap ? work->same : work->all);

@@ -1,5 +1,5 @@
 /// \file
-/// Named ranges for whoever listens to them.
+/// Named ranges for a listener.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ struct RangeListener {
     void (*end)() noexcept;
 };
 
-/// The program's listener; null: nobody listens. `pipeline/nvtx.hpp` puts one here.
+/// The program's listener; null: there is none. `pipeline/nvtx.hpp` puts one here.
 inline std::atomic<const RangeListener*> range_listener{nullptr};
 
 /// Whether anybody listens.

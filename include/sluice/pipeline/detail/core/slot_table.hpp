@@ -163,7 +163,7 @@ private:
 class SlotsNumber {
 public:
     SlotsNumber(const PlanData& plan, const SlotTable& slots) {
-        // But those of CPU stages, which write them when they run, and which nobody may read when a stage is called.
+        // But those of CPU stages, which write them when they run: these must not be read when a stage is called.
         for (const StagePlan& stage : plan.stages) {
             if (stage.maker < 0 || stage.hands_on || !stage.capturable)
                 continue;

@@ -90,10 +90,10 @@ public:
     /// Waits for all threads' work, and for all work, whatever becomes of it.
     /// @{
     void drain_threads() const noexcept;
-    /// Waits for all work, and, if `failed`, for no semaphore that nobody signals any more: whether it has ended such waits.
+    /// Waits for all work, and, if `failed`, for no semaphore that will not be signalled: whether it has ended such waits.
     bool drain(bool failed = true) noexcept;
     /// @}
-    /// What has failed is forgotten. Nobody is at work.
+    /// What has failed is forgotten. No batch is in flight.
     void forget_faults() noexcept;
 
     /// Has it noted when the stages work on the last `batches` batches, and graphs of whole steps, if there will be any.

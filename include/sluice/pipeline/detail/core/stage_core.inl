@@ -232,7 +232,7 @@ bool StageCore<B>::await_on_thread(std::size_t stage, std::size_t number) {
     while (!wait.semaphore->wait_for(wait.value, std::chrono::milliseconds(20))) {
         if (fault_.known())
             return false;
-        // A device that has failed signals nobody.
+        // A device that has failed signals nothing.
         if (!plan.stages[stage].aside)
             streams.for_each([](Ref stream) { (void)stream.is_done(); });
     }
@@ -255,7 +255,7 @@ void StageCore<B>::for_each_wait(std::size_t stage, std::size_t number, Visit&& 
             visit(wait.stage, number);
             continue;
         }
-        // In the first lap nobody has been in the slot.
+        // In the first lap the slot is unused.
         if (number < slot_count) [[unlikely]]
             return;
         // Its own work in the same slot comes first by itself where it is on the same stream.

@@ -140,7 +140,7 @@ public:
         }
     }
 
-    /// All stages are through all batches before `next`, whoever has told so. Nothing is under way.
+    /// All stages are through all batches before `next`, whichever executor ran them. Nothing is in flight.
     void catch_up([[maybe_unused]] std::size_t next) {
         if constexpr (has_semaphores) {
             for (std::size_t i = 0; i < semaphores_.size(); ++i) {
@@ -154,7 +154,7 @@ public:
         }
     }
 
-    /// All laps are over, and batches count from 0 again. Nobody waits.
+    /// All laps are over, and batches count from 0 again. No stream or thread waits.
     void reset() {
         if constexpr (has_semaphores) {
             for (auto& semaphore : semaphores_)

@@ -25,7 +25,7 @@ inline std::size_t common_multiple(std::size_t a, std::size_t b) noexcept {
 /// A stage runs once for as many batches as what it reads is made of, on the last of them; its slot changes once it has run
 /// `StageOptions::every` times. All that is asked for is a function of a batch's number.
 ///
-/// Where no stage asks for more than 1, this holds nothing, and nobody asks it.
+/// Where no stage asks for more than 1, this holds nothing, and is not asked.
 class StageRates {
 public:
     /// Throws `Error` for what does not go together.

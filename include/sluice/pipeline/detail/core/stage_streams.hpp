@@ -176,12 +176,12 @@ public:
         }
         return found;
     }
-    /// All streams are there: whoever waits for one of them and gives up knows which others it waits for.
+    /// All streams are there: a wait for one of them that is given up knows which others belong to it.
     void all_added() {
         if constexpr (SemaphoreCalls<B>::there)
             together_.emplace(&is_active, this);
     }
-    /// Ends waits of the streams for semaphores that nobody signals any more; whether there were any.
+    /// Ends waits of the streams for semaphores that will not be signalled; whether there were any.
     bool give_up_waits() const noexcept {
         if constexpr (SemaphoreCalls<B>::there) {
             return SemaphoreWaits::instance().give_up(&is_active, this);
@@ -202,7 +202,7 @@ public:
             try {
                 active.stream.sync();
             } catch (...) {
-                // Whoever drains already has an error to report, or is a destructor.
+                // The caller already has an error to report, or is a destructor.
             }
         }
         for_each_side([](const BasicStream<B>& stream) {

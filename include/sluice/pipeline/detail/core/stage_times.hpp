@@ -28,7 +28,7 @@ enum class TimedWork : std::uint8_t { not_at_all, by_itself, in_a_graph };
 
 /// A ring of notes for each stage, one for graphs of whole steps, and one for calls of `submit`, each of two windows of
 /// batches. All events are made beforehand. Events say when streams work, relative to one that is recorded, while the
-/// clock is read, when somebody asks: milliseconds between events are floats, which tell times of the last seconds well
+/// clock is read, when times are asked for: milliseconds between events are floats, which tell times of the last seconds well
 /// and those of an hour ago badly. The clock says when threads work.
 template <Backend B>
 class StageTimes {
@@ -170,7 +170,7 @@ public:
     }
 
     /// Of all work that is over, of the last window that was noted: stage by stage, and of each in the order of the batches.
-    /// Nobody may be at work. `runs(stage, batch)` tells for which batches a stage runs.
+    /// No batch may be in flight. `runs(stage, batch)` tells for which batches a stage runs.
     template <class Runs>
     std::vector<StageTime> all(Runs&& runs) const {
         std::vector<StageTime> times;
