@@ -50,7 +50,7 @@ case_by_case='^(ragged\.rows_sort|nn|nn_detector|nn_networks|nn_resnet)\.gpu$'
 export few_launches='^ragged\.rows_sort\.gpu$'
 
 # Whether a program's code has what a tool looks at: racecheck at shared memory, synccheck at barriers. Where neither a kernel nor
-# a library with kernels has any, there is nothing to run; where cuobjdump is missing, nobody knows.
+# a library with kernels has any, there is nothing to run; where cuobjdump is missing, that is unknown.
 concerns() {
     local tool=$1 program=$2 wanted
     case $tool in

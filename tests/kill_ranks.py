@@ -5,7 +5,7 @@
 
 PROGRAM is `frozen_encoder` or `resnet18`; it runs under Open MPI's `mpirun --enable-recovery`, so that the other ranks end by
 themselves. Each time: they end within LIMIT seconds with one sentence, no checkpoint is half written, and a run that goes on from
-the one that is there leaves the weights of a training that nobody disturbed. Exits with 1 where one of that fails. An example:
+the one that is there leaves the weights of an undisturbed training. Exits with 1 where one of that fails. An example:
 
     python3 tests/kill_ranks.py build/release/examples/frozen_encoder/frozen_encoder --steps 1000 --warmup 0 --schedule overlapped
 """

@@ -44,7 +44,7 @@ TEST_CASE_TEMPLATE("a wait covers what was enqueued before the record, and no mo
     CHECK_FALSE(later.timed_out());
 }
 
-TEST_CASE_TEMPLATE("an event that was never recorded holds nobody up", B, TestBackend) {
+TEST_CASE_TEMPLATE("an event that was never recorded delays nothing", B, TestBackend) {
     const BasicStream<B> stream;
     const BasicEvent<B> never;
     CHECK(never.is_done());
@@ -86,7 +86,7 @@ TEST_CASE_TEMPLATE("recorded again, who waits already waits for the earlier reco
     CHECK_FALSE(second.timed_out());
 }
 
-TEST_CASE_TEMPLATE("a later record on another stream lets nobody go who waits for the earlier one", B,
+TEST_CASE_TEMPLATE("a later record on another stream does not end waits for the earlier one", B,
                    TestBackend) {
     const BasicStream<B> slow;
     const BasicStream<B> quick;

@@ -15,7 +15,7 @@ namespace {
 __global__ void fault(int* nowhere) { *nowhere = 1; }
 } // namespace
 
-TEST_CASE("a fault is reported by whoever waits, and every later call, and destroying goes on quietly") {
+TEST_CASE("a fault is reported by each wait and each later call, and destructors stay quiet") {
     const Alive before = alive_now<Cuda>();
     {
         const CudaStream stream;

@@ -1,4 +1,4 @@
-// A task that throws fails its stream: later work is skipped, who waits is told, nobody hangs.
+// A task that throws fails its stream: later work is skipped, waits report it, nothing hangs.
 #include <doctest/doctest.h>
 
 #include <exception>

@@ -1,4 +1,4 @@
-// Host streams without a thread: whoever enqueues runs the work.
+// Host streams without a thread: the enqueuing thread runs the work.
 #include <atomic>
 #include <cstddef>
 #include <optional>

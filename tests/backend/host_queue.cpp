@@ -37,7 +37,7 @@ std::size_t threads_now() {
 
 } // namespace
 
-TEST_CASE("a full queue makes whoever enqueues wait as long as tasks end, and loses nothing") {
+TEST_CASE("a full queue makes the enqueuing thread wait as long as tasks end, and loses nothing") {
     const HostStream stream;
     std::vector<int> seen;
     const int tasks = static_cast<int>(host::Queue::capacity) + 500;

@@ -94,7 +94,7 @@ TEST_CASE("threads use one queue, event and semaphore at the same time") {
             });
         semaphore.signal(1000);
         for (const HostStream* each : {&stream, &other}) {
-            CHECK_NOTHROW(each->get()->drain()); // nobody waits for the semaphore any longer
+            CHECK_NOTHROW(each->get()->drain()); // no stream waits for the semaphore any longer
             Host::clear_failure(each->get());
         }
         at_once(

@@ -61,7 +61,7 @@ TEST_CASE("shared values: a part keeps the whole") {
     CHECK(ended == 1);
 }
 
-TEST_CASE("shared values: who watches one gets it as long as somebody owns it") {
+TEST_CASE("shared values: an observer gets the value as long as it has an owner") {
     int ended = 0;
     Watched<Value> watched;
     CHECK(watched.lock() == nullptr);

@@ -16,7 +16,7 @@ using namespace sluice::test;
 
 TEST_CASE("the count sees the allocations of the program") {
     const HeapCount heap;
-    // Called by name: a compiler may leave out a new-expression whose object nobody looks at.
+    // Called by name: a compiler may leave out a new-expression whose object is unused.
     void* plain = ::operator new(4);
     void* aligned = ::operator new (256, std::align_val_t{256});
     CHECK(heap.allocations() == 2);

@@ -84,7 +84,7 @@ TEST_CASE("callables of a graph come again after the stream that they were captu
     failures.keep(*captured, error("in a replay"));
     CHECK(captured->skips(true));
     failures.forget(stream);
-    CHECK_FALSE(captured->skips(true)); // nobody could clear it
+    CHECK_FALSE(captured->skips(true)); // it could not be cleared
     failures.keep(*captured, error("in a later replay"));
     CHECK_FALSE(captured->skips(true));
     CHECK_FALSE(failures.any());

@@ -140,7 +140,7 @@ TEST_CASE("a communicator that is assigned to leaves its own group, and has the 
         CHECK(text == "");
 }
 
-TEST_CASE("a rank that leaves when nobody waits for it does not fail the others, until they want it") {
+TEST_CASE("a rank that leaves when no rank waits for it does not fail the others, until they need it") {
     if (!enough_devices(2))
         return;
     std::vector<Comm> ends = communicators(2);

@@ -1,4 +1,4 @@
-// What was made of several batches, of the batch itself, which nobody has made.
+// What was made of several batches, of the batch itself, which no stage has made.
 // EXPECT: sluice::Pipeline: a stage takes sluice::Last or sluice::InPlace of something that no earlier stage makes
 // AT-MOST: 1 error
 #include <sluice/sluice.hpp>

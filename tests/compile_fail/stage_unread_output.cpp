@@ -1,4 +1,4 @@
-// A stage in the middle that makes what nobody takes.
+// A stage in the middle that makes what no stage takes.
 // EXPECT: sluice::Pipeline: no stage takes the output of a stage that is not the last one
 // AT-MOST: 1 error
 #include <sluice/sluice.hpp>

@@ -18,7 +18,7 @@ void run(const Batch& batch) {
     pipeline.submit(batch).stays();
 #endif
     sluice::Pipeline numbers{sluice::Stages{sluice::Stage{"only", [](sluice::HostStreamRef, int) {}}}};
-    numbers.submit(3); // for which nobody needs to wait
+    numbers.submit(3); // which may be reused at once
     numbers.finish();
     pipeline.finish();
 }

@@ -1,4 +1,4 @@
-// Whether a batch in pinned memory was taken, of a handle that nobody keeps: it would wait for the batch.
+// Whether a batch in pinned memory was taken, of a temporary handle: it would wait for the batch.
 // EXPECT: use of deleted function
 // EXPECT: sluice::TriedSubmit::operator bool() const &&
 // AT-MOST: 1 error

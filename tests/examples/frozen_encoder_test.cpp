@@ -276,7 +276,7 @@ TEST_CASE("frozen_encoder draws what ran when, and its results stay the same") {
     }
 }
 
-TEST_CASE("frozen_encoder goes on from a checkpoint with the bits of a run that nobody stopped") {
+TEST_CASE("frozen_encoder goes on from a checkpoint with the bits of an uninterrupted run") {
     const ScratchFolder scratch;
     // The learning rate falls from step to step, and no batch comes twice.
     sluice_test::check_resumed(program, digits + " --encoder-steps 0 --batch 4 --steps 10 --warmup 2", 5,

@@ -226,7 +226,7 @@ TEST_CASE("resnet18 writes what a training starts from") {
     CHECK(rates == std::vector<float>(9, 1e-3f));
 }
 
-TEST_CASE("resnet18 goes on from a checkpoint with the bits of a training that nobody stopped") {
+TEST_CASE("resnet18 goes on from a checkpoint with the bits of an uninterrupted training") {
     if (!can_train())
         return;
     // Six batches an epoch: from before the short one, and from the middle of the second epoch. The learning rate falls.

@@ -58,7 +58,7 @@ inline void check_resumed(const Program& program, const std::string& arguments, 
 }
 
 /// Kills a training at some step, goes on from the checkpoint that it leaves, under every schedule, and compares with a
-/// training that nobody disturbs. The learning rate must not depend on the number of steps.
+/// training that is not disturbed. The learning rate must not depend on the number of steps.
 inline void check_killed(const Program& program, const std::string& arguments, int warmup) {
     const ScratchFolder scratch;
     const std::string file = (scratch.path() / "checkpoint").string();

@@ -22,7 +22,7 @@ std::vector<std::pair<std::string, Target>>& targets() {
     return all;
 }
 
-/// The input under way, for whoever looks at a crash.
+/// The input under way, written out at a crash.
 Input current;
 void keep_current() {
     std::ofstream file("fuzz-crash.bin", std::ios::binary);

@@ -200,7 +200,7 @@ TEST_CASE("GraphCapture: each run that is no launch is counted under its reason"
     CHECK(eager.refused == 1);
     CHECK(eager.total() == 5);
     CHECK(keys.graphs.counters().refusals == 1);
-    CHECK(keys.run(0)); // a capture that is refused takes nobody's place
+    CHECK(keys.run(0)); // a capture that is refused evicts no other
     keys.check_values();
 }
 

@@ -271,7 +271,7 @@ TEST_CASE("GraphCapture: an unjoined fork and an empty capture are refused") {
             side.wait(forked);
             ops::step(side.get(), other.data(), steps.in.data(), other.data(), words);
         });
-        side.sync(); // nobody has joined it
+        side.sync(); // it was not joined
     }
     CHECK(told_times == 1);
     CHECK(steps.values() == Steps::expected(3));

@@ -148,7 +148,7 @@ TEST_CASE("GraphCapture: hooks are told of every launch, and go with their graph
     };
     GraphCapture<int, B> graphs{{.capacity = 1, .check = false}};
     graphs.run(steps.stream, 0, work);
-    CHECK_FALSE(left.is_there()); // eager: nobody would call a hook
+    CHECK_FALSE(left.is_there()); // eager: a hook would not be called
     CHECK(notes == "");
     graphs.run(steps.stream, 0, work); // captures
     CHECK(notes == "<a<b>a>b");

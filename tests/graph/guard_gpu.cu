@@ -417,8 +417,9 @@ TEST_CASE_FIXTURE(
     CHECK(value() == 42);
 }
 
-TEST_CASE_FIXTURE(Fixture, "guard: a thread on a stream of its own, its own default stream, or one nobody "
-                           "looks at refuses no capture") {
+TEST_CASE_FIXTURE(Fixture,
+                  "guard: a thread on a stream of its own, its own default stream, or one that is not "
+                  "watched refuses no capture") {
     const CudaStream own;
     struct Way {
         cudaStream_t stream;

@@ -12,7 +12,7 @@ int main() {
     sluice::name_buffer(*weights, "weights");
     sluice::fill(stream, *weights, 1.0f);
     sluice::copy(stream, copied, *weights);
-    // In fact the copy is over, and nobody has told the checker.
+    // In fact the copy is over, which the checker does not know.
     sluice::UncheckedHost::synchronize_stream(stream.get());
     weights.reset();
 }

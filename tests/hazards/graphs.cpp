@@ -75,7 +75,7 @@ TEST_CASE("Hazard: a graph is replayed whose buffer was freed since its capture"
     });
 }
 
-TEST_CASE("Hazard: a replay reads what nobody has written") {
+TEST_CASE("Hazard: a replay reads what was not written") {
     find(uninitialized("sums", {"copy"}), [](World& w) {
         const Device sums = named("sums");
         const auto fetch = captured(w.main, [&](Ref s) { copy(s, w.result, sums); });

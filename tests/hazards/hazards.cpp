@@ -52,7 +52,7 @@ std::vector<checked::Finding> mistakes_found() {
     return found;
 }
 
-// Where kernels write unseen, nobody knows what has been written.
+// Where kernels write unseen, it is unknown what has been written.
 bool is_hidden(const Hazard& hazard) {
     return KernelGraphBackend<B> && hazard.mistakes == std::vector<Mistake>{Mistake::uninitialized_read};
 }

@@ -96,7 +96,7 @@ inline void order(Ref earlier, Ref later, Event& event) {
     later.wait(event);
 }
 
-/// What a host node decides for true with. On CUDA kernels alone decide, and what nobody decides is true.
+/// What a host node decides for true with. On CUDA kernels alone decide, and what is not decided is true.
 inline auto decides(ConditionSetter setter) {
     return [setter] {
         if (!setter.kernels_only)

@@ -1,4 +1,4 @@
-// What the host writes and reads too early, and memory that nobody has written.
+// What the host writes and reads too early, and memory that was not written.
 #include "hazards/hazards.hpp"
 
 namespace sluice::test::hazards_host {
@@ -218,7 +218,7 @@ TEST_CASE("Hazard: what a readback's handler was given is kept") {
 // Uninitialised memory
 // -----------------------------------------------------------------------------------------------------
 
-TEST_CASE("Hazard: a copy of a buffer that nobody has written") {
+TEST_CASE("Hazard: a copy of a buffer that was not written") {
     find(uninitialized("sums", {"copy"}), [](World& w) {
         const Device sums = named("sums");
         copy(w.main, w.result, sums);

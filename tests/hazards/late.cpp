@@ -234,7 +234,7 @@ TEST_CASE("Hazard: a stream waits for a semaphore that another stream than the w
     });
 }
 
-TEST_CASE("Hazard: a stream waits for a semaphore, and nobody has written what it reads") {
+TEST_CASE("Hazard: a stream waits for a semaphore, and what it reads was not written") {
     find(uninitialized("sums", {"copy"}), [](World& w) {
         const Device sums = named("sums");
         BasicSemaphore<B> written;

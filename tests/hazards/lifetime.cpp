@@ -49,7 +49,7 @@ TEST_CASE("Hazard: a pinned batch is freed while it is being copied") {
     });
 }
 
-// On a GPU, the driver may have given the place of freed memory to somebody else, and what is freed must not be used in fact.
+// On a GPU, the driver may have reused the place of freed memory, and what is freed must not be used in fact.
 #if !defined(SLUICE_TEST_CUDA)
 
 TEST_CASE("Hazard: a span of a pinned buffer that has been freed") {
@@ -105,7 +105,7 @@ TEST_CASE("Hazard: buffers go out of scope in a loop, each while it is being wri
         w.side.sync();
         w.open();
         w.main.sync();
-        // Nobody else has got the memory.
+        // The memory was not reused.
         for (const Device& other : others) {
             std::vector<float> values(count);
             copy_and_wait(w.side, values, other);

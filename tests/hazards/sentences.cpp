@@ -110,7 +110,7 @@ TEST_CASE("Lanes of one stage are told apart") {
         {"as a stage's output"});
 }
 
-TEST_CASE("Nobody is told to wait for an event on a CPU stage's thread") {
+TEST_CASE("No finding asks for a wait for an event on a CPU stage's thread") {
     says(
         [](World& w) {
             CpuStages stages{w};

@@ -1,4 +1,4 @@
-// Batches: every image once an epoch, the last batch shorter, the same bits whoever fills them; and through a pipeline.
+// Batches: every image once an epoch, the last batch shorter, the same bits whichever worker fills them; and through a pipeline.
 #include <algorithm>
 #include <map>
 #include <numeric>

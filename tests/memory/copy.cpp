@@ -121,7 +121,7 @@ TEST_CASE_TEMPLATE("a copy is made when the stream gets there", B, TestBackend) 
     run_on(stream, [&up] { up[0] = 2; });
     copy(stream, device, up);
     copy(stream, down, device);
-    CHECK_FALSE(stream.is_done()); // nobody waited
+    CHECK_FALSE(stream.is_done()); // the host did not wait
     CHECK(*down.data() == 0);      // not down[0], which a checked backend refuses
     latch.open();
     stream.sync();
@@ -145,7 +145,7 @@ TEST_CASE_TEMPLATE("pinned memory is copied to pinned memory when the stream get
     copy(stream, to, from);
     copy(stream, device, to);
     copy(stream, back, device);
-    CHECK_FALSE(stream.is_done()); // nobody waited
+    CHECK_FALSE(stream.is_done()); // the host did not wait
     CHECK(*to.data() == 2u);       // not to[0], which a checked backend refuses
     latch.open();
     stream.sync();

@@ -60,7 +60,8 @@ TEST_CASE("a buffer is freed on the stream that it was allocated on, wherever it
     CHECK(Noting::freed_on == Freed{nullptr, second.get()});
 }
 
-TEST_CASE("memory is not freed while its stream holds work that may use it, and nobody waits for that") {
+TEST_CASE(
+    "memory is not freed while its stream holds work that may use it, and the host does not wait for that") {
     const HostStream stream;
     const Alive before = alive_now<Host>();
     DeviceBuffer<int, Host> buffer(10, stream);

@@ -47,7 +47,7 @@ TEST_CASE_TEMPLATE("out of memory is an error with a number, and nothing else ch
     check_refused([&] { device = DeviceBuffer<char, B>(too_much, stream); }, "device", "cudaMallocAsync");
     check_refused([&] { const PinnedBuffer<char, B> pinned(too_much); }, "pinned", "cudaHostAlloc");
     CHECK(alive_now<B>() == before);
-    B::check_launches(); // no error is left behind to be blamed on somebody else
+    B::check_launches(); // no error is left behind to be blamed on later work
 
     // The buffer that was to be replaced is as it was, and so is the stream.
     REQUIRE(device.size() == 1000);

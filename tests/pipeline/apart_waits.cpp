@@ -19,7 +19,7 @@ using namespace sluice::test;
 
 namespace {
 
-// When it is lost, streams signal nobody any longer, and whoever asks one is told.
+// When it is lost, streams signal nothing any longer, and each query of one reports it.
 struct Losable : Apart {
     static constexpr const char* name = "losable";
     static inline std::atomic<bool> lost{false};
@@ -218,7 +218,7 @@ TEST_CASE(
             const auto next = source.next();
             pipeline.submit(next);
         }
-        pipeline.reset(); // semaphores count from 0 again: nobody may wait for them any longer
+        pipeline.reset(); // semaphores count from 0 again: no thread may wait for them any longer
         Losable::dawdles = false;
         int batches = 2;
         for (const auto& batch : source) {

@@ -69,7 +69,7 @@ void for_each_place(Check&& check) {
     }
 }
 
-// What is said of the fault of a stage's work in the last batch. Under Schedule::serial all stages share a stream, and nobody knows
+// What is said of the fault of a stage's work in the last batch. Under Schedule::serial all stages share a stream, and it is unknown
 // whose work it was.
 std::string text_for(Schedule schedule, std::size_t stage, std::size_t batch) {
     const std::string text = "work on a host stream failed: bad pixel";
@@ -159,7 +159,7 @@ TEST_CASE("Contract 5: with launch_blocking a fault is reported with its stage a
     });
 }
 
-TEST_CASE("Contract 5: a fault that nobody asked for does not trouble the destructor") {
+TEST_CASE("Contract 5: a fault that was not asked for does not trouble the destructor") {
     const Inputs<B> inputs(batches, words);
     Chain<B> chain(stages, words, batches);
     for_each_place([&](Schedule schedule, std::size_t stage) {

@@ -249,7 +249,7 @@ TEST_CASE("comparisons and checks: a readback's places are no change") {
     CHECK(results == std::vector<Word>(12, 5));
 }
 
-TEST_CASE("automatic: a CPU stage goes on after a way in which nobody signals its thread") {
+TEST_CASE("automatic: a CPU stage goes on after a schedule that does not signal its thread") {
     Delay::set({.one_in = 0});
     struct Nothing {};
     std::size_t naps = 0;

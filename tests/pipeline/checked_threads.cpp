@@ -184,7 +184,7 @@ TEST_CASE_FIXTURE(NoMistakesLeft, "What the caller changes while a CPU stage rea
     CHECK(found.second.stage == "look");
     CHECK(found.missing_edge.find("before the batch of that work is submitted") != std::string::npos);
 
-    // What the caller changes in a batch that nobody has waited for.
+    // What the caller changes in a batch that was not waited for.
     pipeline.reset();
     const checked::Finding early = mistake_of([&] {
         pipeline.submit(std::as_const(batch)).stays();

@@ -167,7 +167,8 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("CPU stages: whoever meets a fault first, it is told with the stage and the batch that failed") {
+TEST_CASE("CPU stages: whichever call meets a fault first, it is reported with the stage and the batch that "
+          "failed") {
     const Inputs<B> inputs(distinct, words);
     const auto check = [&](const PipelineOptions& options, bool by_wait) {
         CAPTURE(by_wait);

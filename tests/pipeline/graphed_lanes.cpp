@@ -18,7 +18,7 @@ using namespace sluice;
 
 namespace {
 
-/// Whoever comes waits until as many are there as meet, the first time that fails for five seconds.
+/// Each thread waits until as many are there as meet, the first time that fails for five seconds.
 class Meeting {
 public:
     explicit Meeting(std::size_t size) : size_(size) {}

@@ -139,7 +139,7 @@ TEST_CASE("graphed: a batch is held for a longer graph exactly as long as the so
         CHECK(calls == 0); // the second one is ready
         const auto second = source.next();
         pipeline.submit(second);
-        CHECK(calls == 2); // nobody knows when the third one will be
+        CHECK(calls == 2); // it is unknown when the third one will be
     }
     latch.open();
     pipeline.submit(source.next());

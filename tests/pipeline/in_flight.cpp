@@ -227,7 +227,7 @@ TEST_CASE("in_flight: a graph is no longer than the bound, and is replayed") {
     }
 }
 
-TEST_CASE("in_flight: whoever looks for room, or for a batch that was read, learns of a fault") {
+TEST_CASE("in_flight: a call that looks for room, or for a batch that was read, reports a fault") {
     for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
         CAPTURE(std::string(to_string(schedule)));
         int calls = 0;
@@ -299,7 +299,7 @@ TEST_CASE("BatchRead: is_ready tells without a wait, and one that asks for a hel
             Slots{make_word},
             PipelineOptions{.schedule = schedule, .graphs = {.on_refusal = nullptr}, .steps_per_graph = 4});
         const Inputs<B> inputs(12, 1);
-        // Each is found to have been read, though later ones are always under way, and nobody waits.
+        // Each is found to have been read, though later ones are always in flight, and the host never waits.
         for (std::size_t batch = 0; batch < 12; ++batch) {
             const BatchRead read = pipeline.submit(inputs[batch]);
             while (!read.is_ready()) {

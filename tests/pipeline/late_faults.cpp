@@ -68,7 +68,7 @@ TEST_CASE("Contract 5: a fault that is found late is not blamed on work that cam
     }
 }
 
-TEST_CASE("Contract 5: where nobody knows which stage a fault is of, none is named, and what tells is") {
+TEST_CASE("Contract 5: where it is unknown which stage a fault is of, none is named but what tells") {
     const Inputs<B> inputs(2, words); // which come again, so that steps are replayed
     const Slots slots{[](int) { return DeviceBuffer<Word, B>(words); }};
     for (const Schedule schedule : {Schedule::serial, Schedule::graphed}) {

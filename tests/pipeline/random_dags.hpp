@@ -44,7 +44,7 @@ constexpr std::array<DagStage, 6> random_shape(std::uint64_t seed, bool cpu, boo
     std::array<bool, 6> read{}, changed{};
     for (std::size_t i = 0; i < shape.size(); ++i) {
         std::size_t last = 0;
-        bool alone = false; // Nobody else reads it.
+        bool alone = false; // No other stage reads it.
         for (std::size_t j = 0; j < i; ++j) {
             if (changed[j])
                 continue;

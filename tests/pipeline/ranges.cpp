@@ -65,7 +65,7 @@ TEST_CASE("the range of a stage that throws ends too") {
     CHECK(heard == std::vector<std::string>{"begin first", "work", "end", "begin second", "work", "end"});
 }
 
-TEST_CASE("nobody need listen") {
+TEST_CASE("a listener is not required") {
     const Listening listening(nullptr);
     run(2, 99);
     CHECK(heard == std::vector<std::string>{"work", "work", "work", "work"});

@@ -55,7 +55,7 @@ SourceOptions<B> options_for(int slots) { return {.workers = 1, .slots = slots, 
 
 } // namespace
 
-TEST_CASE("Source: its end waits for reads of the slots that nobody holds") {
+TEST_CASE("Source: its end waits for reads of the slots that are not held") {
     if (!streams_overlap<B>())
         return;
     const BasicStream<B> stream;
@@ -116,7 +116,7 @@ TEST_CASE("Source: where no event can be recorded behind a read, release waits f
 }
 
 #if !defined(SLUICE_TEST_CUDA)
-TEST_CASE("Source: a slot of which nobody knows when it has been read is not filled again, until a rewind "
+TEST_CASE("Source: a slot of which it is unknown when it has been read is not filled again, until a rewind "
           "can wait") {
     using A = Hooked<Apart, Failing>; // whose streams may not have been waited for where waiting throws
     const BasicStream<A> stream;

@@ -210,7 +210,7 @@ TEST_CASE("Readback: its end waits for copies under way") {
     std::thread opener;
     {
         Readback<Word, B> readback(
-            words, [](auto, auto) { FAIL("nobody asked for results"); }, 4);
+            words, [](auto, auto) { FAIL("no results were asked for"); }, 4);
         gate.hold(stream);
         for (Word value = 0; value < 3; ++value)
             push(readback, value);

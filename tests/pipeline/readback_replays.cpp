@@ -309,7 +309,7 @@ TEST_CASE("Readback: submit does not wait for the results of replays, as long as
             pipeline.submit(0);
         CHECK(pipeline.graph_counters().replays > replays);
         losses.poll();
-        CHECK(notes.values.size() == warm); // nobody has waited for them
+        CHECK(notes.values.size() == warm); // they were not waited for
         std::atomic_ref<Word>(gate[0]).store(1);
         pipeline.finish();
         losses.finish();

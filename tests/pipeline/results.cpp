@@ -94,7 +94,7 @@ TEST_CASE("run: all results, in order, each still there when the next ones are u
                 Source source{make_slot, fill_slot, source_of(count, source_slots)};
                 std::vector<Word> results, expected;
                 for (const auto& result : pipeline.run(source)) {
-                    if (results.size() % (5 * words) == 0) // somebody is slow
+                    if (results.size() % (5 * words) == 0) // a slow consumer
                         std::this_thread::sleep_for(std::chrono::microseconds(300));
                     append(results, result);
                 }

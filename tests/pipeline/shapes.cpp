@@ -82,7 +82,7 @@ TEST_CASE("shapes: one output that three stages read, none of which makes anythi
                      DagStage{from(0), false, false}>();
 }
 
-TEST_CASE("shapes: a join of two roots, with a result that nobody takes") {
+TEST_CASE("shapes: a join of two roots, with an unused result") {
     check_everywhere<DagStage{0, true}, DagStage{0, true}, DagStage{from(0) | from(1)}>();
 }
 

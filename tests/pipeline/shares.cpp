@@ -109,7 +109,7 @@ TEST_CASE("Shares: a stage has what it asks for, rounded up, and the others have
                 CHECK(pipeline.shares() ==
                       "Of the 132 multiprocessors of device 0, which it shares out in groups of 8, "
                       "detect has 8, heavy has 120.");
-                CHECK(Sharing::all().size() == 2); // nobody has the rest
+                CHECK(Sharing::all().size() == 2); // the rest is not given away
             });
     run_two({}, {}, {}, [](auto& pipeline, Share detect, Share heavy) {
         CHECK(detect.multiprocessors + heavy.multiprocessors == 0);
@@ -249,7 +249,7 @@ TEST_CASE("Shares: each device is split by itself") {
     run_two({.multiprocessors = 8}, {.device = 1}, {}, [](auto& pipeline, Share detect, Share heavy) {
         CHECK(detect.multiprocessors == 8);
         CHECK(detect.device == 0);
-        CHECK(heavy.multiprocessors == 0); // nobody has asked for a part of that one
+        CHECK(heavy.multiprocessors == 0); // no stage has asked for a part of that one
         CHECK(pipeline.multiprocessors(1) == 0);
     });
     run_two({.multiprocessors = 8}, {.device = 1, .multiprocessors = 128}, {},

@@ -1,4 +1,4 @@
-// Sources whose workers are ahead: which batches are dropped, that each one is counted, and that nobody waits for what is read.
+// Sources whose workers are ahead: which batches are dropped, that each one is counted, and that no thread waits for what is read.
 #include <algorithm>
 #include <array>
 #include <atomic>

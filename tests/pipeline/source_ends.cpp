@@ -140,7 +140,7 @@ TEST_CASE("Source: stop ends it while workers wait for free slots") {
     });
 }
 
-TEST_CASE("Source: stop before the first batch, and a source that nobody iterates") {
+TEST_CASE("Source: stop before the first batch, and a source that is not iterated") {
     for (const int workers : {0, 2}) {
         std::atomic<int> fills{0};
         const auto fill = [&](std::size_t, int&) { ++fills; };

@@ -1,4 +1,4 @@
-// What delays and unusual orders show, in kernels whose accesses nobody has declared, and right programs that they change
+// What delays and unusual orders show, in kernels whose accesses are not declared, and right programs that they change
 // nothing of: sources, rows of uneven length, short last batches, CPU stages, graphs.
 #include <algorithm>
 #include <cstddef>

@@ -164,7 +164,7 @@ void check_shares(const Recorded& recorded) {
 
 } // namespace
 
-// First, since what is asked for are kernels that nobody has loaded yet.
+// First, since what is asked for are kernels that are not loaded yet.
 TEST_CASE("kernels with instructions of Tensor Cores are told from others, eagerly and in graphs") {
     if (!KernelTrace::available())
         return;

@@ -74,7 +74,7 @@ TEST_CASE("each instant counts for the first cause that holds, in their order") 
     CHECK(report.device.compute_only == doctest::Approx(0.20));
     CHECK(report.busy_share == doctest::Approx(0.40));
 
-    // Without the timeline, the time is that of the activities, and nobody is known to fill batches.
+    // Without the timeline, the time is that of the activities, and no worker is known to fill batches.
     report = report_of(activities);
     CHECK(report.wall == 40);
     CHECK(report.causes.source == 0);
@@ -239,7 +239,7 @@ TEST_CASE("activities find their batch, and those without a stage the one they c
         made(ActivityKind::kernel, 2, 5, 7),      // in encode's first span alone
         made(ActivityKind::kernel, 12, 14, 8),    // stage known: train
         made(ActivityKind::kernel, 15, 18, 8),    // in spans of both, on train's stream
-        made(ActivityKind::kernel, 16, 17, 9),    // in spans of both, on nobody's
+        made(ActivityKind::kernel, 16, 17, 9),    // in spans of both, on another stream
         made(ActivityKind::kernel, 35, 40, 7),    // in train's alone
         made(ActivityKind::kernel, 20.5, 21, 10), // encode is known, its span ended just before
         made(ActivityKind::kernel, 9.2, 9.8, 11)  // in encode's, just before train's

@@ -1,4 +1,4 @@
-// Activities of a device that nobody recorded.
+// Activities of a device that were made up.
 #pragma once
 
 #include <cstdint>

@@ -142,7 +142,7 @@ TEST_CASE("of a source's batches those are drawn that the pipeline was given, fr
     times.stages.insert(times.stages.begin(), {0, 10, 1000, 1090});
     times.stages.erase(times.stages.begin() + 3); // the other one of 10
     CHECK(batches_in("source 0", SpanKind::source) == Batches{8, 9, 10, 11});
-    // Without threads the caller fills, and waits for nobody.
+    // Without threads the caller fills, and waits for no worker.
     times.workers = 0;
     CHECK(batches_in("submit", SpanKind::source) == Batches{8, 9, 10, 11});
     CHECK(batches_in("submit", SpanKind::wait).empty());

@@ -263,7 +263,7 @@ struct Hooked {
         B::launch(executable, stream);
     }
 
-    // Nodes by hand, and conditions. Where `B` has none of them, nobody calls these.
+    // Nodes by hand, and conditions. Where `B` has none of them, these are not called.
     template <class... Args>
     static decltype(auto) add_empty(NativeGraph graph, Args... args) {
         before("add_empty");

@@ -25,7 +25,7 @@ public:
         state_->changed.notify_all();
     }
 
-    /// Waits for the latch to open. Nobody waits for ever: a test that would hang gets on and fails.
+    /// Waits for the latch to open. No wait is without end: a test that would hang goes on and fails.
     void pass() const {
         std::unique_lock lock(state_->mutex);
         state_->reached = true;
@@ -34,13 +34,13 @@ public:
             state_->timed_out = true;
     }
 
-    /// Waits until somebody is at the latch; false if nobody came.
+    /// Waits until a thread is at the latch; false if none came.
     bool wait_until_reached() const {
         std::unique_lock lock(state_->mutex);
         return state_->changed.wait_for(lock, patience, [this] { return state_->reached; });
     }
 
-    /// Whether somebody has waited in vain.
+    /// Whether a thread has waited in vain.
     bool timed_out() const {
         const std::lock_guard lock(state_->mutex);
         return state_->timed_out;

@@ -1,4 +1,4 @@
-// A backend on which launches can fail, as a device's do: nobody knows until somebody asks.
+// A backend on which launches can fail, as a device's do: the error is kept until it is asked for.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ public:
 
     /// A launch that is refused, of the calling thread.
     static void refuse() { left() = true; }
-    /// Whether nobody has asked yet. Forgets it.
+    /// Whether an error was not asked for yet. Forgets it.
     static bool left_behind() { return std::exchange(left(), false); }
 
     template <class B>

@@ -76,7 +76,7 @@ struct Sharing : Hooked<Host, NoHook> {
         Host::destroy_stream(stream);
     }
 
-    /// Those that have been made since `forget_all`. Nobody is at work.
+    /// Those that have been made since `forget_all`. No work is in flight.
     static std::deque<Share>& all() {
         static std::deque<Share> shares;
         return shares;

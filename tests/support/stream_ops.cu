@@ -46,7 +46,7 @@ __global__ void write_kernel(Word* to) { *to = 1; }
 
 } // namespace
 
-// Launches are left unchecked: whoever calls these checks them, as a pipeline does for its stages.
+// Launches are left unchecked: the caller checks them, as a pipeline does for its stages.
 
 void step(cudaStream_t stream, Word* out, const Word* in, Word* memory, std::size_t count) {
     step_kernel<<<blocks_for(count), threads, 0, stream>>>(out, in, memory, count);

@@ -90,7 +90,7 @@ private:
     }
 };
 
-/// Tells of calls that nobody sees on the Host backend, whose streams end only when their work has.
+/// Notes calls that have no effect to see on the Host backend, whose streams end only when their work has.
 template <Backend B>
 using Noting = Hooked<B, CallNotes>;
 
