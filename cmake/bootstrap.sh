@@ -65,7 +65,7 @@ install_missing() {
     local as_root=()
     if [[ $(id -u) -ne 0 ]]; then
         command -v sudo >/dev/null || fail "these are missing, and installing them needs root or sudo: $list"
-        # -n only where nobody could type a password.
+        # -n only where no password can be typed.
         if [[ -t 0 ]]; then as_root=(sudo); else as_root=(sudo -n); fi
         "${as_root[@]}" true 2>/dev/null || fail "these are missing, and sudo does not let $(id -un) install them: $list"
     fi

@@ -42,7 +42,7 @@ function(sluice_probe result text)
     if(NOT sluice_probe_builds)
         set(builds OFF)
         string(REGEX MATCH "[^\n]*(error:|undefined reference|cannot find|CMake Error)[^\n]*" problem "${output}")
-        # Without the place in a file that nobody wrote.
+        # Without the place in a generated file.
         string(REGEX REPLACE "^.*(fatal error:|error:|undefined reference) *" "\\1 " problem "${problem}")
         string(STRIP "${problem}" problem)
         if(problem STREQUAL "")

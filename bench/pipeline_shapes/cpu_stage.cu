@@ -39,7 +39,7 @@ __global__ void spin_and_copy(long long cycles, const unsigned* in, unsigned* ou
     out[threadIdx.x] = in != nullptr ? in[threadIdx.x] : threadIdx.x;
 }
 
-/// The stages, for whoever runs them.
+/// The stages, for each way of running them.
 struct Work {
     explicit Work(const Takes& takes)
         : first_cycles(bench::cycles_in(takes.first)), last_cycles(bench::cycles_in(takes.last)),

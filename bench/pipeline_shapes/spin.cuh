@@ -123,7 +123,7 @@ private:
     unsigned* next_ = nullptr;
 };
 
-/// One stage alone, 16 launches a graph, so that the host is in nobody's way.
+/// One stage alone, 16 launches a graph, so that the host is not the bound.
 template <class Launch>
 class AloneByHand {
 public:

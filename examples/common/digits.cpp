@@ -63,7 +63,7 @@ using sluice::RandomKey;
 struct Canvas {
     const CanvasSpec& spec;
     std::span<std::uint8_t> image;
-    std::span<std::uint8_t> labels; // empty where nobody asks for them
+    std::span<std::uint8_t> labels; // empty where they are not asked for
 };
 
 /// Draws digit `index` at a random place, in a random colour, within the rectangle that begins at (top,

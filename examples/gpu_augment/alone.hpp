@@ -47,7 +47,7 @@ double seconds_of_augmenting(const Workload& workload, const BatchAugmentation& 
     });
 }
 
-/// Of workers that augment batches which nobody trains on.
+/// Of workers that augment batches without a training.
 template <sluice::Backend B>
 double seconds_of_workers(const Workload& workload, const BatchAugmentation& augmentation, int workers) {
     using Clock = std::chrono::steady_clock;

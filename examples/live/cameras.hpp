@@ -189,7 +189,7 @@ public:
                 if (!live_[at])
                     continue;
                 CameraSource& source = *sources_[at];
-                // With a clock nobody waits for one camera. `newest` passes bad frames, which `filled` does not count.
+                // With a clock no camera is waited for. `newest` passes bad frames, which `filled` does not count.
                 const bool waits = !paced_ || cameras_[at]->ended;
                 if (value_type frame = waits || source.filled() > 0 ? source.next() : source.newest()) {
                     asked_.push_back(asked);

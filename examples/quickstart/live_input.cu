@@ -31,7 +31,7 @@ SLUICE_HOST_DEVICE void work(std::size_t i, const int* in, unsigned* scores) {
 int main() {
     sluice::Source camera{
         [](int /*slot*/) { return Frame{}; },
-        [](std::size_t index, Frame& frame) { // a frame each 200 us, whoever is ready
+        [](std::size_t index, Frame& frame) { // a frame each 200 us, at any load
             std::this_thread::sleep_for(std::chrono::microseconds(200));
             frame.number = static_cast<int>(index);
             for (std::size_t i = 0; i < pixels; ++i)

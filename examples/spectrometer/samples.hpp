@@ -14,7 +14,7 @@ namespace spectrometer {
 /// \throws BadInput when they do not fill one block
 std::size_t count_samples(const Options& options);
 
-/// Reads samples from anywhere in the file, or generates them: sample n is the same whoever asks for it. Each thread has its own.
+/// Reads samples from anywhere in the file, or generates them: sample n is the same for each thread. Each thread has its own.
 class SampleReader {
 public:
     /// \throws BadInput when the file cannot be opened

@@ -43,7 +43,7 @@ __device__ bool is_untouched(const LateWrite::Region& region, std::size_t first,
     return all == ~0u;
 }
 
-/// `from` is written by nobody, so that several loads are under way at a time.
+/// `from` is not written, so that several loads are in flight at a time.
 __device__ void copy(uint4* to, const uint4* from, std::size_t count, std::size_t first, std::size_t step) {
 #pragma unroll 4
     for (std::size_t i = first; i < count; i += step)

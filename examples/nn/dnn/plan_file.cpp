@@ -39,7 +39,7 @@ void PlanFile::put(const std::string& key, const std::string& name) {
 }
 
 void PlanFile::write() const {
-    // Renamed when it is whole, so that nobody reads a half.
+    // Renamed when it is whole, so that no reader sees a half.
     const std::string part = path_ + ".part";
     {
         std::ofstream file(part, std::ios::trunc);

@@ -1,7 +1,7 @@
 /// \file
 /// Whether a call keeps the order of its stream. Kernels that are launched to begin early (programmatic dependent launch) have
-/// to wait for the kernel before them by themselves; one that does not may even end before its predecessors, so that whoever
-/// waits for it alone reads what is not there yet.
+/// to wait for the kernel before them by themselves; one that does not may even end before its predecessors, so that what
+/// waits for it alone reads what is not written yet.
 #pragma once
 
 #include <cstddef>

@@ -19,7 +19,7 @@ enum class GemmForm {
 };
 
 /// `out = alpha * op(a) * op(b) + beta * out`, and what goes with it. See Epilogue for what each means; null
-/// pointers leave a part out. Without padding, since it is part of kernels' arguments: bytes that nobody writes would
+/// pointers leave a part out. Without padding, since it is part of kernels' arguments: bytes that are never written would
 /// make two captures of the same work look different.
 struct Tf32Gemm {
     GemmForm form = GemmForm::forward;
