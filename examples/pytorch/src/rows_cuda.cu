@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(threads) reduce_kernel(const Op op, const Rows
                                  partials);
         if (threadIdx.x == 0)
             put(next, true, of_block);
-        __syncthreads(); // nobody reads the partial results any more
+        __syncthreads(); // all threads have read the partial results
     }
 }
 

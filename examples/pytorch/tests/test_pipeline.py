@@ -196,7 +196,7 @@ def test_what_stages_keep_among_graphs_ends_graphs(device, alias, what):
     found = [x[0].item() for x in run([torch.full((2,), float(i)) for i in range(40)])]
     assert found == [2.0 * (first + i + 1) for i in range(40)]
     assert [x[0].item() for x in kept] == [float(first + i) for i in range(40)]
-    assert "is held by somebody when its batch is over; expected a clone()" in str(run.report())
+    assert "is still held when its batch is over; expected a clone()" in str(run.report())
 
 
 def test_a_graphs_result_that_is_kept_once(device):
@@ -497,7 +497,7 @@ def test_a_stage_that_cannot_be_captured_runs_eagerly():
 @needs_cuda
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_slow_stages_and_copies(schedule):
-    """Stages that take long at random: whoever does not wait reads what is not there."""
+    """Stages that take long at random: without a wait, what is not there yet is read."""
     data = [torch.full((1 << 16,), float(i)).pin_memory() for i in range(60)]
 
     def slowly(x: torch.Tensor, cycles: int) -> torch.Tensor:

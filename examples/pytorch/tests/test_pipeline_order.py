@@ -12,7 +12,7 @@ import sluice
 
 
 class Idle(WatchedDevice):
-    """It is done with all by the time that somebody looks, and then not, in turns: what waits is checked all the same."""
+    """It is done with all when it is asked, and then not, in turns: what waits is checked all the same."""
 
     looks = 0
 

@@ -306,7 +306,7 @@ def test_every_wait_is_needed(slots):
     waits, none = races(-1)
     assert none == 0
     missed = [skip for skip in range(waits) if races(skip)[1] == 0]
-    # A copy into a slot that nobody has read yet waits for nothing.
+    # A copy into a slot that was not read yet waits for nothing.
     assert missed == list(range(slots)), missed
 
 

@@ -35,7 +35,7 @@ def test_epochs(device, schedule, optimizer, options):
 
 
 def test_state_is_put_back_in_place(device):
-    """Whoever holds the momentum holds it still, graphs among them."""
+    """What holds the momentum holds it still, graphs among them."""
     learner = Learner(device, torch.optim.SGD, momentum=0.9)
     run = sluice.pipeline(learner.step, device=device, verify=True, state=[learner.model, learner.optimizer])
     list(run([torch.rand(5, 6)] * 9))

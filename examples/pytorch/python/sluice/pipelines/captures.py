@@ -108,7 +108,7 @@ class CapturedGraph:
 
 @contextlib.contextmanager
 def in_place_of_generators(twins: Sequence[Twin]) -> Iterator[None]:
-    """Whoever draws from a generator draws from its twin."""
+    """What draws from a generator draws from its twin."""
     before = [twin.source.graphsafe_get_state() for twin in twins]
     try:
         for twin in twins:

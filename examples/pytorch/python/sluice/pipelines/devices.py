@@ -58,7 +58,7 @@ class CpuDevice:
         return False
 
     def give_away(self, memory: torch.Tensor, streams: Sequence[Any]) -> None:
-        """`memory` may be freed at any time, by somebody who works on any of `streams`."""
+        """`memory` may be freed at any time, by its holder, who works on any of `streams`."""
 
     def synchronize(self) -> None:
         pass

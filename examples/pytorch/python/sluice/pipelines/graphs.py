@@ -219,7 +219,7 @@ class StageGraphs:
     # Captures.
 
     def captured(self, stream: Any, inputs: Any, form: Form) -> Optional[Captured]:
-        # What the stage passes through is kept with the graph, and must not count as somebody's who keeps the batch.
+        # What the stage passes through is kept with the graph, and must not count as the program's.
         reach = form.reach
         assert reach is not None
         shares = self.is_last or form.results is not None

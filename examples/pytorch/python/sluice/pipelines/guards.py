@@ -216,7 +216,7 @@ def put(work: Any, owner: Any, key: Any, value: Any) -> None:
     try:
         work(owner, key, value)
     except (AttributeError, TypeError, ValueError, IndexError):
-        pass  # of a kind that nobody can set
+        pass  # of a kind that cannot be set
 
 
 def same_value(now: Any, then: Any) -> bool:

@@ -39,7 +39,7 @@ def parts_of(tensor: torch.Tensor) -> list[torch.Tensor]:
 
 
 def kept(storages: Iterable[Any]) -> list[Any]:
-    """Those that somebody else holds. The caller has no tensor of them any more, just these objects."""
+    """Those that are held elsewhere. The caller has no tensor of them any more, just these objects."""
     return [storage for storage in storages if count(storage._cdata) > 1]
 
 
@@ -50,7 +50,7 @@ def as_tensor(storage: Any) -> torch.Tensor:
 
 
 class Baseline:
-    """Memory that is written again and again, such as a graph's: how many hold it when nobody else does."""
+    """Memory that is written again and again, such as a graph's: how many hold it when the program does not."""
 
     def __init__(self) -> None:
         self.watched: dict[int, tuple[Any, int]] = {}  # by storage: that, and how many may hold it

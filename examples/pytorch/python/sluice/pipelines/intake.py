@@ -152,7 +152,7 @@ class Intake:
         self.slots[slot].held = []
 
     def room(self, slot: Slot, place: int, like: torch.Tensor) -> torch.Tensor:
-        """Memory for a tensor: an alias, so that whoever keeps it is found; of fewer samples than before, the first part."""
+        """Memory for a tensor: an alias, so that a holder is found; of fewer samples than before, the first part."""
         if place == len(slot.tensors):
             slot.tensors.append(self.allocate(like))
         held = slot.tensors[place]

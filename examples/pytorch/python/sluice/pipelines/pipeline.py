@@ -1,4 +1,4 @@
-"""Stages of Python callables over successive batches, each on its stream, ordered by events that nobody has to write."""
+"""Stages of Python callables over successive batches, each on its stream, ordered by events."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Pipeline:
         self.begins: list = []  # either of them
         self.ends = [[end(slot) for slot in range(self.slots)] for end in (plan.end, plan.end_and_read)]
         self.plan = plan
-        self.late: list[Any] = []  # storages of a batch that is over, which somebody held then
+        self.late: list[Any] = []  # storages of a batch that is over, which the program held then
         self.left = self.device.event()
         self.schedule = schedule
         self.choice = AutomaticChoice(self.device, self.slots, self.stages) if schedule == "automatic" else None
@@ -355,8 +355,8 @@ class Pipeline:
 
     def submit(self, index: int, batch: Any, ends: list[int]) -> Any:
         """Enqueues all stages for a batch, and what of `ends` is the slot's: the caller's wait for the result of the batch `slots - 1`
-        before may be in it. All is in memory of its own, which is held until its stream comes after all readers. What somebody holds
-        then is theirs: memory of results is looked at a batch later, since the loop's variables hold one."""
+        before may be in it. All is in memory of its own, which is held until its stream comes after all readers. What the program holds
+        then is its own: memory of results is looked at a batch later, since the loop's variables hold one."""
         if index & EVERY == EVERY and self.together is not None and not self.timing and self.begins is not self.of_large:
             self.vote(index)
         timed = self.timing and self.is_timed("overlapped")
@@ -418,7 +418,7 @@ class Pipeline:
         self.intake.forget_sources(slot)
 
     def submit_graphed(self, index: int, batch: Any, ends: list[int]) -> Any:
-        """The same in memory of the slot, where stages become graphs, as long as nobody holds any of it but results."""
+        """The same in memory of the slot, where stages become graphs, as long as the program holds none of it but results."""
         if self.holders:
             return self.submit(index, batch, ends)
         if index & EVERY == EVERY and self.together is not None and not self.timing and self.begins is not self.of_large:
@@ -430,7 +430,7 @@ class Pipeline:
         moment, copied, stages = (self.begins or self.by_size(batch))[slot]
         if error := steps.start(moment, copied):
             steps.fail_to_start(error, moment, copied)
-        held = self.held_by_somebody(slot)
+        held = self.held_elsewhere(slot)
         if held:
             steps.restore()
             self.do_without_graphs(held)
@@ -478,8 +478,8 @@ class Pipeline:
             self.wait_for_copy(slot)
         return data
 
-    def held_by_somebody(self, slot: int) -> str:
-        """What of the memory that the slot's next batch overwrites somebody holds."""
+    def held_elsewhere(self, slot: int) -> str:
+        """What of the memory that the slot's next batch overwrites the program holds."""
         if self.intake.slots[slot].fixed.is_kept():
             return f"a tensor of batch {self.intake.slots[slot].batch}"
         for running in self.all_but_last:
@@ -488,9 +488,9 @@ class Pipeline:
         return ""
 
     def do_without_graphs(self, held: str) -> None:
-        """What somebody holds is theirs, and graphs would go on writing it."""
+        """What the program holds is its own, and graphs would go on writing it."""
         self.settle()
-        self.holders = f"{held} is held by somebody when its batch is over; expected a clone() of what is to be kept"
+        self.holders = f"{held} is still held when its batch is over; expected a clone() of what is to be kept"
         for running in self.stages:
             running.graphs.stop(self.holders)
             for baseline in running.fixed:
@@ -518,7 +518,7 @@ class Pipeline:
         return map_tensors(own, outputs)
 
     def give_away(self, storages: Iterable[Any]) -> None:
-        """Memory of batches that are over: freed, unless somebody holds it, who may free it whenever they like."""
+        """Memory of batches that are over: freed, unless the program holds it, which may free it at any time."""
         for storage in storages:
             if count(storage._cdata) > 1:
                 self.device.give_away(as_tensor(storage), [*self.streams, self.device.current_stream()])

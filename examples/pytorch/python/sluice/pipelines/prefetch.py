@@ -25,7 +25,7 @@ def prefetch(loader: Iterable, device: Union[None, int, str, torch.device, Devic
     what the consumer enqueued before asking: no `record_stream`, no race, and no growth of memory. Copies overlap with work
     where the loader's tensors are pinned. Nested and sparse tensors are copied into memory of their own.
 
-    A batch is valid until the next one is asked for. Whoever keeps a tensor of it longer, be it by a view, `detach()`, `.data`,
+    A batch is valid until the next one is asked for. A program that keeps a tensor of it longer, be it by a view, `detach()`, `.data`,
     `numpy()` or what a backward pass has saved, meets a RuntimeError at the batch after that. Nested and sparse
     tensors may be kept. `reuse=True` is for loaders that refill their own memory. The object can be iterated again for each epoch,
     one iteration at a time, and keeps its slots. An exception of the loader comes when all batches before it have been yielded.
@@ -89,7 +89,7 @@ class Prefetch:
         self.sources: list[list[torch.Tensor]] = [[] for _ in range(self.slots)]  # what is copied from, held until it is
         self.versions: dict[int, tuple[int, int]] = {}  # of these, by their id; and the batch
         self.whole: list[list[torch.Tensor]] = [[] for _ in range(self.slots)]  # nested and sparse, in memory of their own
-        self.storages: list[list[tuple[Any, int]]] = [[] for _ in range(self.slots)]  # and how many hold each, if nobody does
+        self.storages: list[list[tuple[Any, int]]] = [[] for _ in range(self.slots)]  # and how many hold each, if the program does not
         self.small, self.is_small = SMALL, False
         self.before: dict[int, int] = {}  # of a slot's storage, how many hold it since an iteration before
         self.position = Position("prefetch")
@@ -245,12 +245,12 @@ class Prefetch:
         sources.clear()
 
     def refuse_kept(self, index: int) -> None:
-        """Raises where somebody holds memory of the batch that batch `index`, which waits, has overwritten."""
+        """Raises where the program holds memory of the batch that batch `index`, which waits, has overwritten."""
         before = self.before
         for storage, own in self.storages[index % self.slots]:
             others = count(storage._cdata) - own - 1  # one is what waits
             if others > before.get(storage._cdata, 0):
-                gc.collect()  # those that hold each other, and that nobody holds
+                gc.collect()  # cycles that nothing else holds
                 if count(storage._cdata) - own - 1 > before.get(storage._cdata, 0):
                     raise RuntimeError(f"a tensor of batch {index - self.slots} is still held, and its memory has become another "
                                        "batch's; expected a clone() of what is to be kept")

@@ -364,7 +364,7 @@ class Reach:
     # What is left.
 
     def rest(self) -> None:
-        """Code that ran, and was not found from the callable: functions that somebody else held."""
+        """Code that ran, and was not found from the callable: functions that were held elsewhere."""
         for key, (code, known) in self.watch.codes.items():
             if key in self.codes:
                 continue

@@ -90,7 +90,7 @@ class RunningStage:
             outputs, is_fixed = graphs.run(slot, self.stream, inputs)
             if not is_fixed or self.seen[slot] is outputs:
                 return outputs, is_fixed
-        else:  # its Python code runs, and whoever keeps an object of a graph would not be counted
+        else:  # its Python code runs, and a holder of an object of a graph would not be counted
             inputs = map_tensors(lambda tensor: tensor if tensor.requires_grad else tensor.detach(), inputs)
             if is_last and self.given.graph is False:
                 graphs.eager += 1

@@ -200,7 +200,7 @@ def is_plain(tensor: torch.Tensor) -> bool:
 
 
 def version_of(tensor: torch.Tensor) -> int:
-    """How often PyTorch saw it written; of a tensor made under `inference_mode`, nobody counts."""
+    """How often PyTorch saw it written; of a tensor made under `inference_mode` that is not counted."""
     return 0 if tensor.is_inference() else tensor._version
 
 

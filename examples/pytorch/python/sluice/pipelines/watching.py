@@ -136,7 +136,7 @@ class Operations(TorchDispatchMode):
                 self.refusals.append(f"{name} copies from the device to the host")
         else:
             for tensor, address in storages_of([args, kwargs]):
-                # Numbers become tensors of the CPU without a dimension; those that somebody holds are found elsewhere.
+                # Numbers become tensors of the CPU without a dimension; those that are held are found elsewhere.
                 if tensor.device.type == "cpu" and tensor.dim() > 0 and address not in self.made:
                     self.refusals.append(f"{name} uses a tensor of the CPU of shape {list(tensor.shape)}")
                     return
@@ -170,7 +170,7 @@ def first_use() -> None:
 
 class Watch:
     """Around one call of a stage. `operations` is nothing where they are not looked at: torch.compile turns itself off
-    where somebody follows operations."""
+    where operations are followed."""
 
     def __init__(self, device: torch.device, operations: bool, captures: bool = False) -> None:
         self.captures = captures
@@ -188,7 +188,7 @@ class Watch:
         self.threads: Any = None
 
     def __enter__(self) -> "Watch":
-        # A GPU's backward passes run on a thread of PyTorch's own, where nobody sees what Python code they run.
+        # A GPU's backward passes run on a thread of PyTorch's own, where the Python code that they run is not seen.
         if not self.captures:
             self.threads = torch.autograd.set_multithreading_enabled(False)
         if self.operations is not None:
@@ -239,7 +239,7 @@ class Watch:
             self.step(frame, code)
         if library and self.first == "" and code.co_name in OF_GRADIENTS:
             self.first = code.co_name
-        if code.co_name == "__torch_dispatch__":  # of somebody who follows operations, as this does
+        if code.co_name == "__torch_dispatch__":  # of code that follows operations, as this does
             return
         if not library:
             self.by_name = self.by_name or "__dict__" in code.co_names
