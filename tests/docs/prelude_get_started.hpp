@@ -8,7 +8,6 @@
 namespace documents_get_started {
 
 using Batch = sluice::PinnedBuffer<float>;
-extern sluice::Source<Batch, sluice::NoState, void (*)(std::size_t, Batch&)> source;
 extern sluice::Pipeline<sluice::Stages<sluice::Stage<void (*)(sluice::StreamRef, const Batch&)>>,
                         sluice::Slots<>>
     pipeline;
