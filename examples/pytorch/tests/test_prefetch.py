@@ -61,7 +61,7 @@ def test_whatever_holds_a_batch_is_found(device, how):
     assert len(kept) == 1
 
 
-def test_cycles_that_nobody_holds_are_no_holders(device):
+def test_unreachable_cycles_are_no_holders(device):
     class Node:
         pass
 
