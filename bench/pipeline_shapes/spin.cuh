@@ -105,7 +105,7 @@ public:
         CHECK(cudaMalloc(&next_, sizeof(unsigned)));
         CHECK(cudaMemcpy(cycles_, cycles.data(), cycles.size() * sizeof(unsigned), cudaMemcpyHostToDevice));
         CHECK(cudaMemset(next_, 0, sizeof(unsigned)));
-        stage()(nullptr); // Loads the kernel before anybody captures it.
+        stage()(nullptr); // Loads the kernel before it is captured.
         CHECK(cudaMemset(next_, 0, sizeof(unsigned)));
         CHECK(cudaDeviceSynchronize());
     }

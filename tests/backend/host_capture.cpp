@@ -149,7 +149,7 @@ TEST_CASE("a stream that is destroyed while it is being captured ends the captur
     Host::free_device(Host::allocate_device(8)); // nothing forbids it any longer
 }
 
-TEST_CASE("other threads may do as they like, unless the capture is everybody's") {
+TEST_CASE("other threads may do as they like, unless the capture is global") {
     const HostStream stream;
     const auto elsewhere = [](auto&& call) { std::thread(call).join(); };
     const auto work = [] {

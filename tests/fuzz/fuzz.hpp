@@ -1,4 +1,4 @@
-// A fuzz target: bytes that anybody could have written, and what must hold whatever they are.
+// A fuzz target: arbitrary bytes, and what must hold whatever they are.
 #pragma once
 
 #include <cstddef>

@@ -14,7 +14,7 @@ Fill counting() {
     };
 }
 
-// What the last stage does with each batch, on a buffer of its own and one that everybody reads.
+// What the last stage does with each batch, on a buffer of its own and one that all stages read.
 Stage<Train, B> training(World& w) {
     return train([&w](Ref s, const Batch&, Slot& in) {
                copy(s, in.scores, in.features);

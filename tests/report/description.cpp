@@ -230,7 +230,7 @@ TEST_CASE("a description as JSON and as a picture") {
             R"("slot_bytes":0,"device_bytes":0,"pinned_bytes":0}]})");
     CHECK(to_dot(description) == "digraph pipeline {\n"
                                  "  rankdir=LR;\n"
-                                 "  label=\"overlapped, at most 128 batches under way\";\n"
+                                 "  label=\"overlapped, at most 128 batches in flight\";\n"
                                  "  node [shape=box];\n"
                                  "  batch [shape=ellipse];\n"
                                  "  s0 [label=\"en\\\"code\\\\\uFFFD\\n" +

@@ -16,7 +16,7 @@ inline constexpr std::chrono::seconds patience{10};
 /// hold one.
 class Latch {
 public:
-    /// Lets everybody pass, now and later.
+    /// Lets all threads pass, now and later.
     void open() const {
         {
             const std::lock_guard lock(state_->mutex);

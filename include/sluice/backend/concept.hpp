@@ -110,7 +110,7 @@ concept MemoryUseBackend = Backend<B> && requires {
 /// | `multiprocessors` | how many the current device has |
 /// | `share_unit` | the current device shares them out in groups of so many |
 /// | `create_shares(counts, count, with_rest, shares)` | splits the current device: `shares[i]` is of `counts[i]` multiprocessors, a multiple of the unit, and with `with_rest` `shares[count]` of all others; gives how many those are. What it has written to `shares` is made, also where it throws |
-/// | `destroy_share` | the streams that were made with it have gone |
+/// | `destroy_share` | the streams that were made with it are destroyed |
 /// | `share_of` | that of a stream, or null; also while the stream is being captured, where it was made by `create_stream` |
 ///
 /// All but the last two throw `Error`, also where the driver cannot.

@@ -147,7 +147,7 @@ public:
     }
     ~BasicStream() { destroy(); }
 
-    /// A reference, which must not outlive the stream. Not of a temporary stream, which goes before anybody can use it.
+    /// A reference, which must not outlive the stream. Not of a temporary stream, which is destroyed before it could be used.
     BasicStreamRef<B> ref() const& noexcept { return native_; }
     /// The same as `ref`.
     operator BasicStreamRef<B>() const& noexcept { return native_; }

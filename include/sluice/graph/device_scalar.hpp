@@ -54,7 +54,7 @@ public:
     /// is being captured.
     T value_and_wait(BasicStreamRef<B> stream) const;
 
-    /// One element. Not of a temporary scalar, whose memory goes before anybody can use the span.
+    /// One element. Not of a temporary scalar, whose memory is freed before the span could be used.
     DeviceSpan<T, B> span() & noexcept { return value_.span(); }
     /// One element, to read.
     DeviceSpan<const T, B> span() const& noexcept { return value_.span(); }

@@ -40,7 +40,7 @@ struct GraphOptions {
     CaptureOptions capture = {};
     /// How many graphs may be made of which it is not known that they pay: for a key that comes for the first time (without
     /// a warm-up), and in the place of another key's. Every 64 runs allow one more. A key that comes again while there is
-    /// room is captured in any case. So many new keys in a row are also told of as a refusal. 0: no limit.
+    /// room is captured in any case. So many new keys in a row are also reported as a refusal. 0: no limit.
     std::size_t give_up_after = 64;
     /// Hands each new executable to the device at once, instead of with its first replay.
     bool upload = true;

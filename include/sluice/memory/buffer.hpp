@@ -65,7 +65,7 @@ public:
     /// Whether there are no elements.
     bool empty() const noexcept { return size() == 0; }
 
-    /// All elements. Not of a temporary buffer, whose memory goes before anybody can use the span.
+    /// All elements. Not of a temporary buffer, whose memory is freed before the span could be used.
     /// @{
     DeviceSpan<T, B> span() & noexcept { return {data(), size()}; }
     DeviceSpan<const T, B> span() const& noexcept { return {data(), size()}; }
@@ -181,7 +181,7 @@ public:
     const T* end() const noexcept { return address() + size(); }
     /// @}
 
-    /// All elements. Not of a temporary buffer, whose memory goes before anybody can use the span.
+    /// All elements. Not of a temporary buffer, whose memory is freed before the span could be used.
     /// @{
     PinnedSpan<T, B> span() & noexcept { return {address(), size()}; }
     PinnedSpan<const T, B> span() const& noexcept { return {address(), size()}; }

@@ -86,7 +86,7 @@ private:
 };
 
 /// What `try_submit` returns of a batch that names host memory: its `BatchRead`, or nothing where it was not taken. It is to be kept,
-/// since a `BatchRead` that goes waits for its batch: asking a temporary one whether the batch was taken does not compile.
+/// since the destructor of a `BatchRead` waits for its batch: asking a temporary one whether the batch was taken does not compile.
 class TriedSubmit : public std::optional<BatchRead> {
 public:
     using std::optional<BatchRead>::optional;

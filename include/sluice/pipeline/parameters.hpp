@@ -66,8 +66,8 @@ private:
     void* const* slots_; // null where there was no batch
 };
 
-/// Which of several batches this one is. A stage with `StageOptions::every` is told which of those that its output is made of. A
-/// stage behind it, which runs once for all of them, is told the last one: before `finish`, or at the end of `run`, there may be
+/// Which of several batches this one is. A stage with `StageOptions::every` gets which of those that its output is made of. A
+/// stage behind it, which runs once for all of them, gets the last one: before `finish`, or at the end of `run`, there may be
 /// fewer. Taken by value or as `const sluice::Turn&`.
 ///
 /// \code

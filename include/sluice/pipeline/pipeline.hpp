@@ -161,13 +161,13 @@ public:
     template <class Batch>
     requires(!Submittable<Batch>) void submit(Batch&& batch) = delete;
 
-    /// As `submit`, but waits for nothing: where as many batches are under way as `PipelineOptions::in_flight` allows, the
+    /// As `submit`, but waits for nothing: where as many batches are in flight as `PipelineOptions::in_flight` allows, the
     /// batch is not taken, nothing is returned, and `dropped` counts it. For input that is newer than its place in a queue.
     ///
     /// \code
     /// if (auto read = pipeline.try_submit(frame)) reads[place] = std::move(*read);
     /// \endcode
-    /// Of a source's batch it is told as a `bool` whether it was taken.
+    /// For a source's batch a `bool` says whether it was taken.
     template <class Batch>
     [[nodiscard("it tells whether the batch was taken, and when it has been read")]] auto
     try_submit(Batch&& batch) {

@@ -141,7 +141,7 @@ bool Results<Pipe, Source, Out, Stop>::asked_to_stop() const {
         return stop_();
 }
 
-// Until as many batches are under way as there are slots.
+// Until as many batches are in flight as there are slots.
 template <class Pipe, class Source, class Out, class Stop>
 void Results<Pipe, Source, Out, Stop>::submit_ahead() {
     auto& core = pipeline_.core();

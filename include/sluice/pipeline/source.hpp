@@ -124,7 +124,7 @@ private:
 };
 
 /// A batch of a source in the caller's hands. The slot that it lies in is not filled again while this lives, nor before
-/// the work is done that was told of with `release`, as a pipeline's `submit` does. Destroyed without either, it gives
+/// the work is done that was announced with `release`, as a pipeline's `submit` does. Destroyed without either, it gives
 /// the slot back unread.
 ///
 /// Empty at the end of the source, and when moved from. Move-only. May outlive its source.
@@ -264,7 +264,7 @@ private:
 /// which batch is not determined, so `fill` must depend on `index` alone for the same batches each time (see
 /// `CountedRandom`, and `Sampler` for which samples make up a batch).
 ///
-/// A slot is filled again only after its `SourceBatch` has gone and the work that read it is done. When `fill` throws, the
+/// A slot is filled again only after its `SourceBatch` is destroyed and the work that read it is done. When `fill` throws, the
 /// caller gets the batches before that one, then, once, an `Error` with the exception nested; `rewind` starts anew;
 /// `SourceOptions::errors_in_a_row` leaves such batches out instead. So it is when waiting for the work fails and the slot may still be read. Destroying a source, or `stop`, in the middle lets the
 /// batches being filled come to their end and drops the rest.

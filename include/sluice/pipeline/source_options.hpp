@@ -41,7 +41,7 @@ struct SourceOptions {
     /// Notes when batches were filled and taken, for `fill_times` and `timeline_of`: the last ten times as many, since a
     /// pipeline with the same number may have left out as many since it last noted some. 0: notes nothing, and costs nothing.
     int timed_batches = 0;
-    /// Batches in a row whose `fill` may throw: they are left out, and `Source::skipped` tells of them. One more ends the source,
+    /// Batches in a row whose `fill` may throw: they are left out, and `Source::skipped` counts them. One more ends the source,
     /// as with 0 the first does.
     std::size_t errors_in_a_row = 0;
     /// True: what a batch's memory held before counts when it is filled, such as a table that its maker wrote. So it is not

@@ -57,7 +57,7 @@ enum class GraphedWork {
     steps,  ///< Each the work of all stages on one batch or more.
 };
 
-/// A pipeline, as `describe` tells of it.
+/// A pipeline, as `describe` returns it.
 struct PipelineDescription {
     std::string backend;                      ///< Its name.
     Schedule schedule = Schedule::overlapped; ///< As given.
@@ -68,7 +68,7 @@ struct PipelineDescription {
     std::vector<StageDescription> stages{}; ///< In their order.
 };
 
-/// Describes a `Pipeline`, a `TwoStreamPipeline` or an `AnyPipeline`, at any time: nothing need have been submitted, and
+/// Describes a `Pipeline`, a `TwoStreamPipeline` or an `AnyPipeline`, at any time, also before the first `submit`, and
 /// nothing is waited for. It keeps nothing of the pipeline.
 /// @{
 template <class StageList, class SlotList>

@@ -185,7 +185,7 @@ inline std::string to_dot(const PipelineDescription& description) {
         text += std::string(", a graph ") +
                 (description.graphs == GraphedWork::steps ? "for all stages" : "a stage");
     text += ", at most " + std::to_string(description.in_flight) +
-            " batches under way\";\n  node [shape=box];\n  batch [shape=ellipse];\n";
+            " batches in flight\";\n  node [shape=box];\n  batch [shape=ellipse];\n";
     const std::size_t count = description.stages.size();
     std::string arrows;
     for (std::size_t i = 0; i < count; ++i) {

@@ -11,7 +11,7 @@
 
 namespace sluice::detail {
 
-/// From its making until `used()`, work that anybody puts on the legacy default stream is held back, for at most 10 ms;
+/// From its making until `used()`, work that any thread puts on the legacy default stream is held back, for at most 10 ms;
 /// what is held back then shows. Where the machine is busy, or another thread frees memory, that takes longer now and then
 /// than it should: so each second of several attempts waits twice as long.
 ///

@@ -180,7 +180,7 @@ SLUICE_BODY void CudaRingCopies::launch_ring_copy(cudaStream_t stream, const det
 }
 
 SLUICE_BODY bool CudaRingCopies::launch_small_copy(cudaStream_t stream, const detail::RingCopy& copy) {
-    // More takes the one block longer than the copy engine takes to begin. A stream of 0 may be the thread's or everybody's, which
+    // More takes the one block longer than the copy engine takes to begin. A stream of 0 may be the thread's or the process's, which
     // the driver does not know.
     constexpr std::uint32_t most = 1024;
     if (copy.bytes > most || stream == nullptr || !has_ring_copies(false))

@@ -21,7 +21,7 @@
 
 namespace sluice::host {
 
-/// A point in a queue that others can wait for. Recorded again, it stands for the later point; who waits
+/// A point in a queue that others can wait for. Recorded again, it stands for the later point; a stream that waits
 /// already keeps waiting for the earlier one, as with CUDA's events. Any thread may use it.
 ///
 /// Recorded on a queue that is being captured, it stands for a point of the capture instead, until it is recorded

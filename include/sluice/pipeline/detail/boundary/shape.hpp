@@ -122,7 +122,7 @@ struct Edges {
     StageRelation<Count> same{};
     StageRelation<Count> former{};
     std::array<std::array<std::size_t, Count>, Count> ahead{};
-    /// Whether anybody waits for stage i.
+    /// Whether any stage or batch waits for stage i.
     std::array<bool, Count> awaited{};
     /// How many stages must have come first, on the longest way.
     std::array<std::size_t, Count> depth{};

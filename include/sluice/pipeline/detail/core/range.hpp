@@ -9,7 +9,7 @@
 
 namespace sluice::detail {
 
-/// Is told of the ranges that stages run in, on the thread that drives the pipeline.
+/// Called for the ranges that stages run in, on the thread that drives the pipeline.
 struct RangeListener {
     void (*begin)(const char* name) noexcept;
     void (*end)() noexcept;
@@ -18,7 +18,7 @@ struct RangeListener {
 /// The program's listener; null: there is none. `pipeline/nvtx.hpp` puts one here.
 inline std::atomic<const RangeListener*> range_listener{nullptr};
 
-/// Whether anybody listens.
+/// Whether there is a listener.
 inline bool ranges_are_heard() noexcept { return range_listener.load(std::memory_order_relaxed) != nullptr; }
 
 /// Tells the listener, if there is one, that the scope runs under `name`.

@@ -301,7 +301,7 @@ private:
     ReplayedTimes<B> replayed_;
 };
 
-/// Has a graph of steps note when its stages work, where anybody notes, for the length of its capture.
+/// Has a graph of steps note when its stages work, where times are noted, for the length of its capture.
 template <Backend B>
 class StepsCapture {
 public:
