@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks docs/design/promises*.md: each row's words stand in their page, and its tests are there. promises.py ROOT"""
+"""Checks docs/design/promises*.md: each row's words stand in their page, and its tests are there; and that the files of
+contracts.md are. promises.py ROOT"""
 
 import re
 import sys
@@ -53,8 +54,15 @@ def rows_of(table: Path):
             yield (number, page, *(cell.strip() for cell in line.strip("| ").split(" | ")))
 
 
+def faults_of_contracts() -> list[str]:
+    """The files that contracts.md names."""
+    text = (root / "docs/design/contracts.md").read_text(encoding="utf-8")
+    files = set(re.findall(r"`([\w/]+\.(?:cpp|cu))`", text))
+    return [f"contracts.md: there is no file {file}" for file in sorted(files) if not source_of(file).is_file()]
+
+
 def main() -> int:
-    rows, faults = 0, []
+    rows, faults = 0, faults_of_contracts()
     for table in TABLES:
         for number, page, promise, tests in rows_of(table):
             rows += 1
