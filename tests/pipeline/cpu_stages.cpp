@@ -167,6 +167,34 @@ TEST_CASE(
     });
 }
 
+TEST_CASE("CPU stages: those behind one that threw skip its batch and later ones, and have all before") {
+    const Inputs<B> inputs(distinct, words);
+    for_each_schedule([&](const PipelineOptions& options) {
+        const auto check = [&]<unsigned cpu>(std::integral_constant<unsigned, cpu>) {
+            CAPTURE(cpu);
+            CpuChain<B> chain(words, 10);
+            std::atomic<int> calls_of_last{0};
+            chain.before = [&](std::size_t stage, std::size_t batch) {
+                if (stage == 0 && batch == 4)
+                    throw std::out_of_range("the image is 3 rows short");
+                if (stage == 2)
+                    ++calls_of_last;
+            };
+            auto pipeline = chain.template pipeline<cpu>(options);
+            const Caught error([&] {
+                for (std::size_t batch = 0; batch < 10; ++batch)
+                    pipeline.submit(inputs[batch % distinct]).stays();
+                pipeline.finish();
+            });
+            REQUIRE(error);
+            CHECK(error->batch() == 4);
+            CHECK(calls_of_last == 4);
+        };
+        check(std::integral_constant<unsigned, 0b101>{}); // the middle one runs on a stream
+        check(std::integral_constant<unsigned, 0b111>{});
+    });
+}
+
 TEST_CASE("CPU stages: whichever call meets a fault first, it is reported with the stage and the batch that "
           "failed") {
     const Inputs<B> inputs(distinct, words);

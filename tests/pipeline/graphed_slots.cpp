@@ -116,6 +116,28 @@ TEST_CASE("graphed: a stage that begins to change its slot when it is captured i
     }
 }
 
+TEST_CASE("graphed: a graph takes half of a source's slots at most") {
+    for (const int slots : {2, 8, 15, 16, 40}) {
+        CAPTURE(slots);
+        const std::size_t length = slots < 16 ? static_cast<std::size_t>(slots) / 2 : 8;
+        Source source{[](int) { return 0; }, [](std::size_t, int&) {},
+                      SourceOptions<Host>{.workers = 1, .slots = slots, .batches = 40}};
+        std::size_t calls = 0, submitted = 0;
+        Stage only{"only", [&](HostStreamRef stream, const int&) {
+                       ++calls;
+                       stream.enqueue([] {});
+                   }};
+        Pipeline pipeline{Stages{only}, Slots{}, {.schedule = Schedule::graphed, .steps_per_graph = 8}};
+        while (calls == 0 && submitted < 40) {
+            pipeline.submit(source.next());
+            ++submitted;
+        }
+        CHECK(submitted == length);
+        CHECK(calls == length);
+        pipeline.finish();
+    }
+}
+
 TEST_CASE("graphed: a batch is held for a longer graph exactly as long as the source has another one ready") {
     using test::eventually;
     test::ScopedLatch latch;
