@@ -1,5 +1,6 @@
 """Pipelines: which stages become graphs, and when. Real graphs are in test_pipeline.py."""
 
+import gc
 import time
 
 import pytest
@@ -54,11 +55,11 @@ class TestGraphs:
 
     def test_a_capture_that_fails(self):
         class Refusing(GraphingDevice):
-            refused = False
+            seen = 0
 
             def capture(self, stream, work, memory, generators):
-                if self.captures == 1 and not self.refused:
-                    self.refused = True
+                self.seen += stream is run.stages[0].stream
+                if self.seen == 2:
                     raise RuntimeError("operation not permitted\nwhen stream is capturing")
                 return super().capture(stream, work, memory, generators)
 
@@ -67,6 +68,32 @@ class TestGraphs:
         report = run.report()
         assert report.refusals == {"chain": "operation not permitted when stream is capturing"}
         assert "chain was not captured: operation not permitted" in str(report)
+
+    def test_garbage_that_goes_while_a_graph_is_captured(self):
+        """It held memory of the slot, and the graph holds that from then on."""
+        class Collecting(GraphingDevice):
+            def capture(self, stream, work, memory, generators):
+                gc.set_threshold(1)
+                kept = [[] for _ in range(100)]
+                gc.set_threshold(1 << 30)
+                del kept
+                return super().capture(stream, work, memory, generators)
+
+        def eager(x: torch.Tensor) -> torch.Tensor:
+            circle: list = [x.detach(), x.sum().item()]
+            circle.append(circle)
+            return x
+
+        threshold = gc.get_threshold()
+        gc.set_threshold(1 << 30)
+        try:
+            run = sluice.pipeline(eager, lambda x: x + 1, schedule="graphed", device=Collecting())
+            results = list(run([torch.full((3,), float(i)) for i in range(60)]))
+            report = run.report()
+        finally:
+            gc.set_threshold(*threshold)
+        assert [x.tolist() for x in results] == [[i + 1.0] * 3 for i in range(60)]
+        assert list(report.refusals) == ["eager"] and report.replays["<lambda>"] > 30
 
     def test_automatic_tries_all_three(self):
         run = sluice.pipeline(self.chain, self.end, schedule="automatic", device=GraphingDevice())

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import collections
 import weakref
-from typing import Any, Optional
+from typing import Any, Optional, Sequence
 
 import torch
 
 from sluice.pipelines.devices import Device
 from sluice.pipelines.forms import Form
 from sluice.pipelines.guards import Surroundings
+from sluice.pipelines.holders import Baseline, allowed
 from sluice.pipelines.reach import Reach
 from sluice.pipelines.signatures import signature_of
 from sluice.pipelines.trees import call, map_tensors, same_bits, tensors_of
@@ -82,8 +83,9 @@ class StageGraphs:
         self.changes: collections.Counter = collections.Counter()  # why graphs were dropped
         self.compared = False
 
-    def run(self, slot: int, stream: Any, inputs: Any) -> tuple[Any, bool]:
-        """What the stage returned, and whether it lies in memory that the slot's next batch overwrites."""
+    def run(self, slot: int, stream: Any, inputs: Any, written: Sequence[Baseline] = ()) -> tuple[Any, bool]:
+        """What the stage returned, and whether it lies in memory that the slot's next batch overwrites. `written` is such memory of
+        the batch and of earlier stages, which a graph may hold."""
         recent = self.recent[slot]
         if recent is not None and recent.is_of(inputs) and recent.form.reach.guard.holds(self.around):
             return self.replayed(recent.form, recent.found)
@@ -110,7 +112,7 @@ class StageGraphs:
             self.recent[slot] = Recent(inputs, signature, form, found)
             return self.replayed(form, found)
         self.recent[slot] = None
-        return self.otherwise(slot, stream, inputs, signature, form)
+        return self.otherwise(slot, stream, inputs, signature, form, written)
 
     def replayed(self, form: Form, found: Captured) -> tuple[Any, bool]:
         self.replays += 1
@@ -120,7 +122,8 @@ class StageGraphs:
             leaf.grad = gradient
         return found.outputs, True
 
-    def otherwise(self, slot: int, stream: Any, inputs: Any, signature: tuple, form: Form) -> tuple[Any, bool]:
+    def otherwise(self, slot: int, stream: Any, inputs: Any, signature: tuple, form: Form,
+                  written: Sequence[Baseline]) -> tuple[Any, bool]:
         """No graph yet: the next step towards one."""
         form.batches += 1
         if form.refusal or form.batches <= form.wait:
@@ -138,7 +141,8 @@ class StageGraphs:
             if changed:
                 self.refuse(form, f"it changes {changed}")
             return outputs
-        captured = self.captured(stream, inputs, form)
+        with allowed(written):
+            captured = self.captured(stream, inputs, form)
         if captured is None:
             return self.eagerly(inputs)
         place[signature] = captured

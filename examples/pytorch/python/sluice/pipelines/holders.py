@@ -3,8 +3,9 @@ what a backward pass has saved of it all share one storage, which PyTorch counts
 
 from __future__ import annotations
 
+import contextlib
 import gc
-from typing import Any, Iterable
+from typing import Any, Iterable, Iterator, Sequence
 
 import torch
 
@@ -97,3 +98,21 @@ class Baseline:
 
     def clear(self) -> None:
         self.watched.clear()
+
+
+@contextlib.contextmanager
+def allowed(baselines: Sequence[Baseline]) -> Iterator[None]:
+    """Whoever comes to hold memory of `baselines` within, such as a graph, may. Garbage that holds it must not go within: it
+    would hide one who came. What garbage is made within, goes."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        gc.collect(0)
+        before = [baseline.counts() for baseline in baselines]
+        yield
+        gc.collect(0)  # what was made since then, and nothing older
+        for baseline, counts in zip(baselines, before):
+            baseline.allow(counts)
+    finally:
+        if was_enabled:
+            gc.enable()

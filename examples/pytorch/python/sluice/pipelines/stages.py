@@ -95,13 +95,9 @@ class RunningStage:
             if is_last and self.given.graph is False:
                 graphs.eager += 1
                 return call(self.function, inputs), False
-            counts = [baseline.counts() for baseline in before]
-            outputs, is_fixed = graphs.run(slot, self.stream, inputs)
+            outputs, is_fixed = graphs.run(slot, self.stream, inputs, before)
             if not is_fixed:
                 return outputs, False
-            if self.given.graph is not False:  # it was captured
-                for baseline, found in zip(before, counts):
-                    baseline.allow(found)
         self.seen[slot] = outputs if self.given.graph is not False else None
         fixed.watch([tensor for tensor in tensors_of(outputs) if not any(s._cdata in fixed.watched for s in storages_of((tensor,)))])
         return outputs, True
