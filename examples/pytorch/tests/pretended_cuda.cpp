@@ -1,6 +1,7 @@
 // What src/steps_cuda.cpp calls of CUDA and PyTorch, pretended: each call is noted. Streams and events are numbers.
 #include "../src/steps_cuda.cpp"
 
+#include <cstring>
 #include <string>
 
 namespace {
@@ -22,6 +23,10 @@ __attribute__((visibility("default"))) const char* pretended_notes() { return no
 __attribute__((visibility("default"))) void pretended_clear(int waits) {
     notes.clear();
     not_ready = waits;
+}
+__attribute__((visibility("default"))) void pretended_stream(int number, int device) {
+    current_stream = number;
+    current_device = device;
 }
 __attribute__((visibility("default"))) int pretended_state() {
     return static_cast<int>(current_stream * 10 + current_device);
@@ -45,6 +50,16 @@ cudaError_t cudaEventQuery(cudaEvent_t) { return not_ready > 0 ? cudaErrorNotRea
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     note("host", event, 0);
     not_ready = 0;
+    return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
+                            cudaStream_t stream) {
+    note("copy", nullptr, reinterpret_cast<std::intptr_t>(stream));
+    std::memcpy(to, from, bytes);
+    return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* device) {
+    *device = current_device;
     return cudaSuccess;
 }
 cudaError_t cudaGetLastError() { return cudaSuccess; }

@@ -6,13 +6,23 @@ import ctypes
 import functools
 import weakref
 from pathlib import Path
+import sys
+import sysconfig
 from typing import Any, Optional, Sequence
 
 import torch
 
-from sluice.pipelines.plan import Plan, Steps
+from sluice.pipelines.holders import count, storages_of
+from sluice.pipelines.plan import MOVED, Plan, Steps
+from sluice.pipelines.trees import CHILDLESS, call, tensors_of
 
 NOT_YET = -1
+UNHANDLED: Any = object()  # what a function of the library returns for a batch that it leaves to Python
+# Their numbers in PyTorch's ABI (c10::ScalarType), and bytes.
+TYPES = {dtype: place << 8 | dtype.itemsize for place, dtype in (
+    (0, torch.uint8), (1, torch.int8), (2, torch.int16), (3, torch.int32), (4, torch.int64), (5, torch.float16), (6, torch.float32),
+    (7, torch.float64), (11, torch.bool), (15, torch.bfloat16))}
+CONSTANTS = CHILDLESS - {torch.Tensor, torch.nn.Parameter}
 
 
 class Library:
@@ -30,7 +40,18 @@ class Library:
         self.restore = self.function(short.sluice_steps_restore, integer, address)
         self.wait = self.function(long.sluice_steps_wait, integer, address, integer)
         self.is_reached = self.function(short.sluice_steps_is_reached, integer, address, integer)
+        self.settle = self.function(short.sluice_steps_settle, None, address)
         self.message = self.function(short.sluice_steps_message, ctypes.c_char_p, integer)
+        self.overlapped: Any = None  # see src/flow.hpp
+        if sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED"):
+            words = (UNHANDLED, torch.Tensor, tuple, list, CONSTANTS, torch.strided, torch.Tensor.to, {"non_blocking": True}, count,
+                     storages_in, call, (), None, self.fail, TYPES, torch._C._aoti.alloc_tensors_by_stealing_from_void_ptrs)
+            made = self.function(short.sluice_steps_functions, ctypes.py_object, ctypes.py_object)(words)
+            self.overlapped, = made
+
+    def fail(self, error: int) -> None:
+        torch.cuda.synchronize()  # PyTorch's own words, if work has failed
+        raise RuntimeError(f"sluice.pipeline: CUDA refuses what orders streams: {self.message(error).decode()}")
 
     @staticmethod
     def function(found: Any, result: Any, *arguments: Any) -> Any:
@@ -68,19 +89,25 @@ class CompiledSteps(Steps):
         self.handle = ctypes.c_void_p(handle)
         self.step = functools.partial(calls.run, self.handle)
         self.start = functools.partial(calls.begin, self.handle)
+        self.batch = calls.overlapped
         weakref.finalize(self, calls.free, self.handle)
 
-    def begin(self, moment: int, copied: int) -> None:
+    def begin(self, moment: int, copied: int) -> Optional[int]:
         error = self.start(moment, copied)
-        if error:
-            self.fail_to_start(error, moment, copied)
+        return self.fail_to_start(error, moment, copied) if error else None
 
-    def fail_to_start(self, error: int, moment: int, copied: int) -> None:
+    def fail_to_start(self, error: int, moment: int, copied: int) -> Optional[int]:
         if error == NOT_YET:
             self.wait(copied)
             error = self.start(moment, copied)
+        if error == MOVED:
+            return error
         if error:
             self.fail(error)
+        return None
+
+    def settle(self) -> None:
+        self.calls.settle(self.handle)
 
     def run(self, moment: int) -> None:
         error = self.step(moment)
@@ -106,5 +133,9 @@ class CompiledSteps(Steps):
             self.fail(error)
 
     def fail(self, error: int) -> None:
-        torch.cuda.synchronize()  # PyTorch's own words, if work has failed
-        raise RuntimeError(f"sluice.pipeline: CUDA refuses what orders streams: {self.calls.message(error).decode()}")
+        self.calls.fail(error)
+
+
+def storages_in(tree: Any) -> list[Any]:
+    """Of all its tensors."""
+    return storages_of(tensors_of(tree))

@@ -12,12 +12,9 @@ from sluice.pipelines.trees import is_plain, map_tensors, version_of
 
 
 class Slot:
-    """Memory for one batch at a time, and what is known of the batch."""
+    """Memory for one batch at a time."""
 
     def __init__(self) -> None:
-        self.batch = -1
-        self.held: list[torch.Tensor] = []  # what is copied from
-        self.fresh: Any = ()  # storages of a batch in memory of its own
         self.tensors: list[torch.Tensor] = []  # the slot's memory
         self.aliases: list[torch.Tensor] = []  # of that, for stages
         self.fixed = Baseline()  # of that
@@ -34,6 +31,9 @@ class Intake:
     def __init__(self, device: Device, slots: int, reuse: bool) -> None:
         self.device = device
         self.slots = [Slot() for _ in range(slots)]
+        self.batches = [-1] * slots  # that they are for
+        self.held: list[list[torch.Tensor]] = [[] for _ in range(slots)]  # what is copied from
+        self.made: list[Any] = [()] * slots  # storages of batches in memory of their own
         self.reuse = reuse
         self.allocations = 0
         self.target = device.device
@@ -66,34 +66,34 @@ class Intake:
     def bring(self, slot: int, index: int, batch: Any) -> Any:
         """Enqueues the copy of batch `index` on the current stream, and returns what it will be, in memory of its own. What was copied
         from for the slot before has been copied."""
-        place = self.begin(slot, index)
+        self.begin(slot, index)
         kind = type(batch)
         if kind is not tuple and kind is not list:
-            return map_tensors(lambda tensor: self.fresh(place, index, tensor), batch)
+            return map_tensors(lambda tensor: self.fresh(slot, index, tensor), batch)
         brought = []
         for leaf in batch:  # most are flat
             if type(leaf) is torch.Tensor:
-                brought.append(self.fresh(place, index, leaf))
+                brought.append(self.fresh(slot, index, leaf))
             else:
-                brought.append(map_tensors(lambda tensor: self.fresh(place, index, tensor), leaf))
+                brought.append(map_tensors(lambda tensor: self.fresh(slot, index, tensor), leaf))
         return brought if kind is list else tuple(brought)
 
     def bring_into_slot(self, slot: int, index: int, batch: Any) -> Any:
         """The same in the slot's memory, as the same tensors each time."""
-        place = self.begin(slot, index)
-        filled = 0
+        self.begin(slot, index)
+        place, held, filled = self.slots[slot], self.held[slot], 0
 
         def work(tensor: torch.Tensor) -> torch.Tensor:
             nonlocal filled
             if not is_plain(tensor):  # of no fixed size, so no graph's either
-                return self.fresh(place, index, tensor)
+                return self.fresh(slot, index, tensor)
             if tensor.requires_grad:
                 raise RuntimeError(f"batch {index} has a tensor that requires a gradient, which a graph cannot give back; expected "
                                    "detach(), or another schedule")
             version = version_of(tensor)
             if self.versions.setdefault(id(tensor), version) != version:
                 self.refuse_written(index, tensor)
-            place.held.append(tensor)
+            held.append(tensor)
             target = self.alias(place, filled, tensor)
             filled += 1
             target.copy_(tensor, non_blocking=True)
@@ -115,41 +115,39 @@ class Intake:
         place.fixed.watch((alias,))
         return alias
 
-    def begin(self, slot: int, index: int) -> Slot:
-        place = self.slots[slot]
-        for source in place.held:
-            self.versions.pop(id(source), None)
-        place.held, place.fresh, place.batch = [], [], index
-        return place
+    def begin(self, slot: int, index: int) -> None:
+        self.forget_sources(slot)
+        self.made[slot], self.batches[slot] = [], index
 
-    def fresh(self, place: Slot, index: int, tensor: torch.Tensor) -> torch.Tensor:
+    def fresh(self, slot: int, index: int, tensor: torch.Tensor) -> torch.Tensor:
         try:
             version = tensor._version
         except RuntimeError:  # made under inference_mode
             version = 0
         if self.versions.setdefault(id(tensor), version) != version:
             self.refuse_written(index, tensor)
-        place.held.append(tensor)
+        self.held[slot].append(tensor)
         moved = tensor.to(self.target, non_blocking=True)
         if moved is tensor:
             moved = tensor.clone()
         try:
-            place.fresh.append(moved.untyped_storage())
+            self.made[slot].append(moved.untyped_storage())
         except (NotImplementedError, RuntimeError):
-            place.fresh += storages_of((moved,))
+            self.made[slot] += storages_of((moved,))
         return moved
 
     def refuse_written(self, index: int, tensor: torch.Tensor) -> None:
         """A loader has written a batch over one that is still being copied, as far as PyTorch noticed."""
-        before = next(slot.batch for slot in self.slots if any(held is tensor for held in slot.held))
+        before = next(self.batches[slot] for slot, sources in enumerate(self.held) if any(held is tensor for held in sources))
         raise RuntimeError(f"the loader wrote batch {index} into the memory of batch {before}, whose copy may be under way; expected "
                            "memory of its own for each batch, or reuse=True")
 
     def forget_sources(self, slot: int) -> None:
         """They have been copied."""
-        for source in self.slots[slot].held:
+        sources = self.held[slot]
+        for source in sources:
             self.versions.pop(id(source), None)
-        self.slots[slot].held = []
+        sources.clear()
 
     def room(self, slot: Slot, place: int, like: torch.Tensor) -> torch.Tensor:
         """Memory for a tensor: an alias, so that a holder is found; of fewer samples than before, the first part."""
@@ -173,9 +171,11 @@ class Intake:
     def clear(self, clean: bool) -> None:
         """After all copies are done. An exception, whose traceback may hold a batch, is no reason for another."""
         self.versions.clear()
-        for slot in self.slots:
-            slot.held, slot.fresh = [], ()
-            if not clean:
+        for sources in self.held:
+            sources.clear()
+        self.made[:] = [()] * len(self.made)
+        if not clean:
+            for slot in self.slots:
                 slot.fixed.again()
 
     def bytes(self) -> int:

@@ -11,10 +11,11 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union
 import torch
 
 from sluice.pipelines.choice import AutomaticChoice
+from sluice.pipelines.compiled import UNHANDLED
 from sluice.pipelines.devices import Device, device_of
 from sluice.pipelines.holders import as_tensor, count, kept, storages_of
 from sluice.pipelines.intake import Intake, checked_slots
-from sluice.pipelines.plan import Plan
+from sluice.pipelines.plan import CALLER, COPIES, MOVED, Plan
 from sluice.pipelines.position import Position
 from sluice.pipelines.report import Report, Times
 from sluice.pipelines.stages import RunningStage, Stage, stage as make_stage, stage_error, streams_of
@@ -24,6 +25,8 @@ from sluice.pipelines.verify import Verification
 SCHEDULES = ("serial", "overlapped", "graphed", "automatic")
 NONE: Any = object()  # in place of a batch
 TENSOR, STRIDED = torch.Tensor, torch.strided
+STATE = 10  # in a way of the library
+DEVICE_TYPES = {"cpu": 0, "cuda": 1}  # in PyTorch's ABI
 EVERY, VOTES = 15, 8  # a look at each 16th batch
 SMALL = 1 << 18  # bytes of a batch whose copy takes less than what a stream of its own costs
 
@@ -106,15 +109,15 @@ class Pipeline:
         self.steps = self.device.steps(plan, self.streams)
         self.of_large, self.of_small = self.turns_of(plan), self.turns_of(plan, small=True)
         self.apart = (self.steps, self.of_small, plan)
-        self.together: Any = None  # the same with one stream for all stages, if that may be
+        self.together: Any = None  # the same with the caller's stream for all stages, if that may be
         if len(stages) > 1 and all(s.stream is None and s.priority == given[0].priority for s in given):
-            one = Plan([1] * len(stages), self.slots)
-            steps = self.device.steps(one, [self.stream, self.stages[0].stream])
-            self.together = (steps, self.turns_of(one, small=True), one)
+            one = Plan([CALLER] * len(stages), self.slots)
+            self.together = (self.device.steps(one, [self.stream]), self.turns_of(one, small=True), one)
         self.holders = ""  # why there can be no graphs
         self.votes = 0  # for the other way, one after another
         self.all_but_last = self.stages[:-1]  # of the last one, results are copies
         self.begins: list = []  # either of them
+        self.way: Optional[tuple] = None  # that for the operators' library, if it does batches
         self.ends = [[end(slot) for slot in range(self.slots)] for end in (plan.end, plan.end_and_read)]
         self.plan = plan
         self.late: list[Any] = []  # storages of a batch that is over, which the program held then
@@ -149,7 +152,7 @@ class Pipeline:
         return found
 
     def vote(self, index: int) -> None:
-        """Whether stages have streams of their own. There is nothing to overlap where the device is done with a batch while the host
+        """Whether stages have streams of their own, or run on the caller's. There is nothing to overlap where the device is done with a batch while the host
         enqueues the next; eight such looks in a row decide. Waits for the device where that changes."""
         is_done = self.steps.is_reached(self.plan.done((index - 2) % self.slots, len(self.stages) - 1))
         self.votes = self.votes + 1 if is_done is (self.begins is self.apart[1]) else 0
@@ -160,6 +163,28 @@ class Pipeline:
         self.settle()
         self.votes = 0
         self.steps, self.begins, self.plan = way
+        self.way = self.way_of(self.begins)
+
+    def way_of(self, turns: list[tuple]) -> Optional[tuple]:
+        """All that a batch needs; see `Way` in src/flow.hpp."""
+        steps, plan, intake = self.steps, self.plan, self.intake
+        if steps.batch is None or intake.reuse:
+            return None
+        state = [None, None]
+        moments = [(begin, copied, plan.end(slot), plan.end_and_read(slot),
+                    COPIES if turns is self.of_large else plan.stages[0], *(-1 if moment is None else moment for moment, *_ in stages))
+                   for slot, (begin, copied, stages) in enumerate(turns)]
+        return (steps.handle.value, tuple(moments), tuple(running.function for running in self.stages),
+                tuple(running.made for running in self.stages), intake.held, intake.made, intake.batches, intake.versions, self.late,
+                intake.target, state, DEVICE_TYPES[intake.target.type], intake.target.index or 0)
+
+    def start(self, error: int, moment: int, copied: int) -> None:
+        """Starts a batch that could not be started, or raises."""
+        steps = self.steps
+        if steps.fail_to_start(error, moment, copied) == MOVED:
+            self.settle()  # memory of batches under way becomes another stream's, too
+            if error := steps.start(moment, copied):
+                steps.fail_to_start(error, moment, copied)
 
     def __call__(self, batches: Iterable) -> Iterator[Any]:
         """The results of the last stage, in the order of the batches."""
@@ -301,7 +326,7 @@ class Pipeline:
         waiting: collections.deque = collections.deque()
         if self.pushed is not NONE:
             source = itertools.chain([self.pushed], source)
-        self.begins, self.timing = [], True
+        self.begins, self.way, self.timing = [], None, True
         while True:
             try:
                 batch = next(source, NONE)
@@ -344,6 +369,7 @@ class Pipeline:
         if size > SMALL and self.steps is not self.apart[0]:
             self.go(self.apart)
         self.begins = small if size <= SMALL else self.of_large
+        self.way = self.way_of(self.begins)
         return self.begins
 
     def is_timed(self, schedule: str) -> bool:
@@ -359,17 +385,28 @@ class Pipeline:
         then is its own: memory of results is looked at a batch later, since the loop's variables hold one."""
         if index & EVERY == EVERY and self.together is not None and not self.timing and self.begins is not self.of_large:
             self.vote(index)
-        timed = self.timing and self.is_timed("overlapped")
-        slot, intake, step = index % self.slots, self.intake, self.steps.step
-        late, over = [], self.late
-        place = intake.slots[slot]
+        slot, intake, way = index % self.slots, self.intake, self.way
+        if way is not None and not self.timing and (index or self.before):
+            try:
+                data = self.steps.batch(way, index, slot, batch, None if ends is self.ends[0] else 1)
+            except Exception as error:
+                if way[STATE][0] is None:
+                    raise
+                raise self.named(error, index, way[STATE]) from error
+            if data is not UNHANDLED:
+                if way[STATE][1] is not None:
+                    self.give_away(way[STATE][1])
+                    way[STATE][1] = None
+                return data
+        timed, step = self.timing and self.is_timed("overlapped"), self.steps.step
+        late, over = [], list(self.late)
         moment, copied, stages = (self.begins or self.by_size(batch))[slot]
         if error := self.steps.start(moment, copied):
-            self.steps.fail_to_start(error, moment, copied)
-        for storage in place.fresh:
+            self.start(error, moment, copied)
+        for storage in intake.made[slot]:
             if count(storage._cdata) > 1:
                 late.append(storage)
-        storage = place.fresh = ()  # frees them
+        storage = intake.made[slot] = ()  # frees them
         data = intake.bring(slot, index, batch)
         for moment, made, is_last, function, running in stages:
             if moment is not None and (error := step(moment)):
@@ -402,7 +439,7 @@ class Pipeline:
                 self.device.synchronize()
         if error := step(ends[slot]):
             self.steps.fail(error)
-        self.late = late
+        self.late[:] = late
         for storage in over:
             if count(storage._cdata) > 1:
                 self.give_away(over)
@@ -410,6 +447,11 @@ class Pipeline:
         if intake.reuse:
             self.wait_for_copy(slot)
         return data
+
+    def named(self, error: Exception, index: int, state: list) -> Exception:
+        """The error of a stage that the library called."""
+        place, state[0] = state[0], None
+        return stage_error(self.stages[place].name, index, error)
 
     def wait_for_copy(self, slot: int) -> None:
         """On the host, for what the slot's batch was copied from."""
@@ -425,18 +467,18 @@ class Pipeline:
             self.vote(index)
         timed = self.timing and self.is_timed("graphed")
         slot, steps, intake, last = index % self.slots, self.steps, self.intake, self.stages[-1]
-        over = self.late
+        over = list(self.late)
         place = intake.slots[slot]
         moment, copied, stages = (self.begins or self.by_size(batch))[slot]
         if error := steps.start(moment, copied):
-            steps.fail_to_start(error, moment, copied)
+            self.start(error, moment, copied)
         held = self.held_elsewhere(slot)
         if held:
             steps.restore()
             self.do_without_graphs(held)
             return self.submit(index, batch, ends)
-        self.late = kept(place.fresh)
-        place.fresh = ()
+        self.late[:] = kept(intake.made[slot])
+        intake.made[slot] = ()
         data = intake.bring_into_slot(slot, index, batch)
         written = [place.fixed]
         last.graphs.around.known = None  # whatever the loop's body did
@@ -481,7 +523,7 @@ class Pipeline:
     def held_elsewhere(self, slot: int) -> str:
         """What of the memory that the slot's next batch overwrites the program holds."""
         if self.intake.slots[slot].fixed.is_kept():
-            return f"a tensor of batch {self.intake.slots[slot].batch}"
+            return f"a tensor of batch {self.intake.batches[slot]}"
         for running in self.all_but_last:
             if running.fixed[slot].is_kept():
                 return f"a tensor that '{running.name}' returned for batch {running.batches[slot]}"
@@ -507,7 +549,7 @@ class Pipeline:
 
     def result_of(self, slot: int, outputs: Any) -> Any:
         """What the consumer may keep of what an eager stage returned among graphs."""
-        made = [self.intake.slots[slot].fresh, *(running.made[slot] for running in self.stages)]
+        made = [self.intake.made[slot], *(running.made[slot] for running in self.stages)]
         shared = {storage._cdata for storages in made for storage in storages}
 
         def own(tensor: torch.Tensor) -> torch.Tensor:
@@ -535,10 +577,13 @@ class Pipeline:
                 return
             for slot in range(self.slots):
                 self.wait_for_copy(slot)
+                if clean and self.plan.on_caller:  # which may be another stream now
+                    self.steps.read(self.plan.read(slot))
+            self.steps.settle()
             self.join()
             self.give_all_away()
         finally:
-            self.late = []
+            self.late.clear()
             for running in self.stages:
                 running.clear(clean)
             self.intake.clear(clean)
@@ -567,15 +612,13 @@ class Pipeline:
         """Waits until nothing is under way: streams change, and so does whose memory is whose."""
         self.device.synchronize()
         self.give_all_away()
+        self.steps.settle()
 
     def give_all_away(self) -> None:
         """What is held for batches, all of which are over."""
-        for slot in self.intake.slots:
-            self.give_away(slot.fresh)
-            slot.fresh = ()
-        for running in self.stages:
-            for slot, made in enumerate(running.made):
-                self.give_away(made)
-                running.made[slot] = ()
+        for made in (self.intake.made, *(running.made for running in self.stages)):
+            for slot, storages in enumerate(made):
+                self.give_away(storages)
+                made[slot] = ()
         self.give_away(self.late)
-        self.late = []
+        self.late.clear()

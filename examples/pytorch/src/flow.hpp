@@ -1,0 +1,245 @@
+/// \file
+/// Whole batches of a pipeline: what python/sluice/pipelines/pipeline.py does for a batch of any kind, for flat ones of tensors. So the only
+/// Python code of a batch is that of the stages. Objects are handed over with each call, in tuples that Python holds: a pipeline that
+/// its stages refer to is found by the garbage collector.
+#pragma once
+
+#include "copies.hpp"
+#include "steps.hpp"
+#include "words.hpp"
+
+namespace sluice_flow {
+
+/// Of a pipeline, for one plan; see `way_of` in pipeline.py.
+struct Way {
+    enum {
+        steps,
+        turns,
+        functions,
+        made,
+        held,
+        fresh,
+        batches,
+        versions,
+        late,
+        device,
+        state,
+        device_type,
+        device_index
+    };
+    PyObject* tuple;
+
+    PyObject* operator[](int place) const { return item(tuple, place); }
+    Steps& plan() const { return *static_cast<Steps*>(PyLong_AsVoidPtr((*this)[steps])); }
+};
+
+/// Of a slot: moments of its begin, its end, its end where a result is read, and of each stage, or -1; an event, and the stream of copies.
+struct Turn {
+    enum { begin, copied, end, end_and_read, copies, first_stage };
+    PyObject* tuple;
+
+    int operator[](std::intptr_t place) const { return static_cast<int>(number(item(tuple, place))); }
+};
+
+/// A key of a dictionary of tensors.
+inline Ref key_of(PyObject* object) { return Ref::taken(PyLong_FromVoidPtr(object)); }
+
+/// The value of a key, or null.
+inline PyObject* find(PyObject* dictionary, PyObject* key) {
+    PyObject* const found = PyDict_GetItemWithError(dictionary, key);
+    if (found == nullptr && PyErr_Occurred() != nullptr)
+        throw Raised{};
+    return found;
+}
+
+/// Whether a batch is one tensor, or a flat tuple or list of tensors and constants, none of which its loader has written since.
+inline bool is_plain(PyObject* batch, PyObject* versions) {
+    const auto is_fine = [&](PyObject* leaf) {
+        if (!is_tensor(leaf))
+            return PySet_Contains(words[Word::atoms], leaf->type) == 1;
+        if (attribute(leaf, words.layout).get() != words.strided)
+            return false;
+        PyObject* const known = find(versions, key_of(leaf).get());
+        return known == nullptr || number(known) == number(version_of(leaf).get());
+    };
+    if (is_tensor(batch))
+        return is_fine(batch);
+    if (!is_flat(batch))
+        return false;
+    for (std::intptr_t i = 0; i < size(batch); ++i)
+        if (!is_fine(item(batch, i)))
+            return false;
+    return true;
+}
+
+/// What was copied from for the slot's batch before has been copied.
+inline void forget_sources(PyObject* held, PyObject* versions) {
+    const std::intptr_t count = size(held);
+    for (std::intptr_t i = 0; i < count; ++i) {
+        const Ref key = key_of(item(held, i));
+        if (find(versions, key.get()) != nullptr)
+            check(PyDict_DelItem(versions, key.get()));
+    }
+    check(PyList_SetSlice(held, 0, count, nullptr));
+}
+
+inline void hold_source(PyObject* held, PyObject* versions, PyObject* leaf) {
+    const Ref key = key_of(leaf);
+    if (find(versions, key.get()) == nullptr)
+        check(PyDict_SetItem(versions, key.get(), version_of(leaf).get()));
+    check(PyList_Append(held, leaf));
+}
+
+/// The begin of a batch, which waits for what its slot was used for. False, with nothing done, where the caller's stream is another one.
+inline bool begin(Steps& steps, const Turn& turn) {
+    const int copied = turn[Turn::copied];
+    if (const int error = steps.is_not_reached(copied)) {
+        if (error != sluice_steps::not_yet)
+            fail(error);
+        void* const thread = PyEval_SaveThread();
+        const int waited = cudaEventSynchronize(steps.events[static_cast<std::size_t>(copied)]);
+        PyEval_RestoreThread(thread);
+        require(waited);
+    }
+    const int error = steps.enter();
+    if (error == sluice_steps::moved)
+        return false;
+    require(error);
+    require(steps.run(turn[Turn::begin]));
+    return true;
+}
+
+/// A tensor of the batch on the device, in memory of its own.
+inline Ref copied(const Way& way, PyObject* leaf, cudaStream_t stream) {
+    Source source{};
+    if (source.look_at(leaf)) {
+        void* address = nullptr;
+        Ref result = source.allocated(static_cast<std::int32_t>(number(way[Way::device_type])),
+                                      static_cast<std::int32_t>(number(way[Way::device_index])), address);
+        if (result.get() != nullptr) {
+            source.copy(address, stream);
+            return result;
+        } // and otherwise PyTorch says why
+    }
+    const Ref arguments = Ref::taken(PyTuple_New(2));
+    check(PyTuple_SetItem(arguments.get(), 0, Ref::another(leaf).release()));
+    check(PyTuple_SetItem(arguments.get(), 1, Ref::another(way[Way::device]).release()));
+    Ref moved = Ref::taken(PyObject_Call(words[Word::to], arguments.get(), words[Word::without_waiting]));
+    return moved.get() == leaf ? called(leaf, words.clone) : moved;
+}
+
+inline Ref brought(const Way& way, PyObject* leaf, PyObject* held, PyObject* fresh, cudaStream_t stream) {
+    if (!is_tensor(leaf))
+        return Ref::another(leaf);
+    hold_source(held, way[Way::versions], leaf);
+    Ref moved = copied(way, leaf, stream);
+    const Ref storages = storages_in(moved.get());
+    for (std::intptr_t i = 0; i < size(storages.get()); ++i)
+        check(PyList_Append(fresh, item(storages.get(), i)));
+    return moved;
+}
+
+inline Ref bring(const Way& way, PyObject* batch, std::intptr_t slot, cudaStream_t stream) {
+    PyObject* const held = item(way[Way::held], slot);
+    forget_sources(held, way[Way::versions]);
+    const Ref fresh = Ref::taken(PyList_New(0));
+    put(way[Way::fresh], slot, fresh);
+    if (is_tensor(batch))
+        return brought(way, batch, held, fresh.get(), stream);
+    const std::intptr_t count = size(batch);
+    Ref result = Ref::taken(batch->type == words.tuple ? PyTuple_New(count) : PyList_New(count));
+    for (std::intptr_t i = 0; i < count; ++i) {
+        Ref leaf = brought(way, item(batch, i), held, fresh.get(), stream);
+        check(batch->type == words.tuple ? PyTuple_SetItem(result.get(), i, leaf.release())
+                                         : PyList_SetItem(result.get(), i, leaf.release()));
+    }
+    return result;
+}
+
+/// As `call` in trees.py.
+inline Ref call(PyObject* function, PyObject* data) {
+    if (is_tensor(data))
+        return Ref::taken(PyObject_CallFunctionObjArgs(function, data, nullptr));
+    if (data->type == words.tuple)
+        return Ref::taken(PyObject_Call(function, data, nullptr));
+    return Ref::taken(PyObject_CallFunctionObjArgs(words[Word::call], function, data, nullptr));
+}
+
+/// The memory of batches that are over, but for what somebody holds, goes with the call of this; see `submit` in pipeline.py.
+inline void stage(const Way& way, std::intptr_t place, std::intptr_t slot, Ref& data, bool is_last) {
+    PyObject* const made = item(way[Way::made], place);
+    if (is_last)
+        for (std::intptr_t i = 0; i < size(item(made, slot)); ++i)
+            check(PyList_Append(way[Way::late], item(item(made, slot), i)));
+    else
+        append_held(way[Way::late], item(made, slot));
+    put(made, slot, Ref::another(words[Word::empty]));
+    try {
+        data = call(item(way[Way::functions], place), data.get());
+    } catch (Raised) {
+        put(way[Way::state], 0, Ref::taken(PyLong_FromLongLong(place)));
+        throw;
+    }
+    put(made, slot, storages_in(data.get()));
+}
+
+/// `overlapped(way, index, slot, batch, reads)` enqueues all of a batch, and returns its result; or `unhandled`, with nothing done. Leaves in
+/// `state` the stage that raised, and storages to give away.
+inline Ref overlapped(PyObject* const* arguments) {
+    const Way way{arguments[0]};
+    const std::intptr_t slot = number(arguments[2]);
+    PyObject* const batch = arguments[3];
+    if (!is_plain(batch, way[Way::versions]))
+        return Ref::another(words[Word::unhandled]);
+    Steps& steps = way.plan();
+    const Turn turn{item(way[Way::turns], slot)};
+    if (!begin(steps, turn))
+        return Ref::another(words[Word::unhandled]);
+    PyObject* const late = way[Way::late];
+    const Ref over = Ref::taken(PyList_AsTuple(late));
+    append_held(late, item(way[Way::fresh], slot));
+    put(way[Way::fresh], slot, Ref::another(words[Word::empty])); // frees them
+    put(way[Way::batches], slot, Ref::another(arguments[1]));
+    Ref data = bring(way, batch, slot, steps.stream_of(static_cast<std::int32_t>(turn[Turn::copies])));
+    const std::intptr_t count = size(way[Way::functions]);
+    for (std::intptr_t place = 0; place < count; ++place) {
+        const int moment = turn[Turn::first_stage + place];
+        if (moment >= 0)
+            require(steps.run(moment));
+        stage(way, place, slot, data, place + 1 == count);
+    }
+    require(steps.run(turn[arguments[4] == words[Word::none] ? Turn::end : Turn::end_and_read]));
+    check(PyList_SetSlice(late, 0, size(over.get()), nullptr));
+    for (std::intptr_t i = 0; i < size(over.get()); ++i)
+        if (is_held(item(over.get(), i))) {
+            put(way[Way::state], 1, over);
+            break;
+        }
+    return data;
+}
+
+template <Ref (*work)(PyObject* const*)>
+PyObject* guarded(PyObject*, PyObject* const* arguments, std::intptr_t) {
+    try {
+        return work(arguments).release();
+    } catch (Raised) {
+        return nullptr;
+    }
+}
+
+inline PyObject* functions(PyObject* given) {
+    constexpr int fast = 0x80; // METH_FASTCALL
+    static PyMethodDef methods[] = {{"overlapped", guarded<overlapped>, fast, nullptr}};
+    try {
+        words.take(given);
+        Ref result = Ref::taken(PyList_New(0));
+        for (PyMethodDef& method : methods)
+            check(
+                PyList_Append(result.get(), Ref::taken(PyCFunction_NewEx(&method, nullptr, nullptr)).get()));
+        return result.release();
+    } catch (Raised) {
+        return nullptr;
+    }
+}
+
+} // namespace sluice_flow
