@@ -172,6 +172,26 @@ TEST_CASE("automatic: what was chosen is what batches then run under") {
     }
 }
 
+TEST_CASE("automatic: where each batch is finished from some time on, what it says is what runs") {
+    Delay::set({.one_in = 0});
+    const Inputs<B> inputs(1, words);
+    CapturableStages<B> stages(words);
+    Pipeline pipeline{Stages{Stage{"first", stages.first()}, Stage{"second", stages.last(1)}},
+                      Slots{stages.make_cells()},
+                      {.schedule = Schedule::automatic}};
+    const auto is_serial = [&] { return pipeline.stream(0).get() == pipeline.stream(1).get(); };
+    while (!is_serial() && !pipeline.choice().decided)
+        pipeline.submit(inputs[0]).stays();
+    REQUIRE_FALSE(pipeline.choice().decided); // serial is the last one that is tried
+    while (!pipeline.choice().decided && pipeline.submitted() < 2 * enough) {
+        CHECK(is_serial() == (pipeline.choice().schedule == Schedule::serial));
+        pipeline.submit(inputs[0]).stays();
+        pipeline.finish();
+    }
+    REQUIRE(pipeline.choice().decided);
+    CHECK(is_serial() == (pipeline.choice().schedule == Schedule::serial));
+}
+
 TEST_CASE("automatic: results that are read back are no change of the work, and none is lost") {
     Delay::set({.one_in = 0});
     CapturableStages<B> stages(words);

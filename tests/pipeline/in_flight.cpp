@@ -23,6 +23,9 @@ namespace {
 using B = TestBackend;
 using Ref = BasicStreamRef<B>;
 
+constexpr Schedule schedules[] = {Schedule::serial, Schedule::overlapped, Schedule::graphed,
+                                  Schedule::automatic};
+
 PinnedBuffer<Word, B> make_word(int) { return PinnedBuffer<Word, B>(1); }
 
 // Two stages, of which the second waits at a gate and then counts.
@@ -48,7 +51,7 @@ struct Counted {
 
 template <class Check>
 void for_each_way(Check&& check) {
-    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+    for (const Schedule schedule : schedules) {
         for (const int steps : {0, 4}) {
             if (steps > 0 && schedule != Schedule::graphed)
                 continue;
@@ -116,7 +119,7 @@ TEST_CASE("in_flight: submit waits for room, try_submit does not, and each batch
 TEST_CASE("in_flight: there is a bound where none is asked for") {
     if (!streams_overlap<B>())
         return;
-    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+    for (const Schedule schedule : schedules) {
         CAPTURE(std::string(to_string(schedule)));
         Counted counted;
         auto pipeline = counted.pipeline({.schedule = schedule, .graphs = {.on_refusal = nullptr}});
@@ -155,7 +158,7 @@ TEST_CASE("in_flight: try_submit of pinned memory returns what is to be kept, an
 TEST_CASE("in_flight: by default a caller may signal what a stage waits for behind many batches") {
     if (!streams_overlap<B>())
         return;
-    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+    for (const Schedule schedule : schedules) {
         CAPTURE(std::string(to_string(schedule)));
         BasicSemaphore<B> go;
         PinnedBuffer<Word, B> done(1);
@@ -200,7 +203,7 @@ TEST_CASE("in_flight: any number, with lanes, CPU stages and slots, gives the bi
         pipeline.finish();
         CHECK(dag.memories() == dag.expected(batches_from(0, 40)));
     };
-    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+    for (const Schedule schedule : schedules) {
         for (const int limit : {1, 2, 5, 64, 100}) {
             CAPTURE(std::string(to_string(schedule)));
             CAPTURE(limit);

@@ -178,6 +178,7 @@ private:
     bool inside_ = false;    // Whether external streams have been joined since the pipeline was last left.
     bool watched_ = false;   // Whether calls of `submit` are timed, for notes or because
     bool tuning_ = false;    // `Schedule::automatic` still tries.
+    bool trying_ = false;    // Whether the next `submit` is of `try_submit`.
     const bool only_device_; // Whether the machine has no other device.
     const bool looks_at_batches_; // Whether there is more to do with a batch than to hand it on.
     std::string failure_;

@@ -81,6 +81,7 @@ bool PipelineCore<B>::has_room() {
         });
     });
     dropped_ += room ? 0 : 1;
+    trying_ = room;
     return room;
 }
 

@@ -77,8 +77,14 @@ void PipelineCore<B>::look_at_submit(const SubmitBegin& begin, const GivenBatch<
                                  std::exchange(reading_, 0), std::exchange(results_, 0), batch);
         core_.times->comes(submitted_);
     }
-    if (tuning_ && parts_->tuner->count(begin.time))
-        end_trial();
+    const bool trying = std::exchange(trying_, false);
+    if (tuning_ && parts_->tuner->count(begin.time)) {
+        // What is under way may wait for what the caller does later.
+        if (trying || (options_.in_flight == 0 && core_.streams.lack_signals()))
+            parts_->tuner->interrupted();
+        else
+            end_trial();
+    }
     watched_ = tuning_ || core_.times;
 }
 

@@ -29,6 +29,8 @@ void PipelineCore<B>::end_all() {
     sync();
     begin_turns_anew();
     throw_known_fault();
+    if (tuning_ && parts_->tuner->given_up())
+        end_trial();
 }
 
 // Runs the stages that run once for several batches for those that there are, behind all that was submitted.

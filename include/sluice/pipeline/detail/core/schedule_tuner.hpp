@@ -46,17 +46,22 @@ public:
         if (counted_ == 0)
             begun_ = begun;
         ++choice_.batches;
-        return ++counted_ >= length_;
+        return ++counted_ >= length_ || given_up_;
     }
-    /// The pipeline has come to rest by itself, and what has been counted is of no use.
+    /// The pipeline has come to rest by itself, or is not to wait for it. What has been counted is of no use.
     void interrupted() noexcept {
         counted_ = 0;
-        if (choice_.batches > most_batches)
-            decide();
+        given_up_ = choice_.batches > most_batches;
     }
+    /// Whether what is known by now decides, at the next rest.
+    bool given_up() const noexcept { return given_up_; }
     /// It has come to rest as it was told. `graphs` counts what the current way has done, and `refusal` says why not, if it has
     /// not replayed its work, or not the right one.
     void at_rest(std::int64_t now, const GraphCounters& graphs, std::string refusal = {}) {
+        if (given_up_) {
+            decide();
+            return;
+        }
         const double taken = static_cast<double>(now - begun_) / 1000;
         const std::size_t batches = std::exchange(counted_, 0);
         const GraphCounters before = std::exchange(seen_, graphs);
@@ -228,6 +233,7 @@ private:
     List<std::size_t> to_try_; // indices of trials
     std::size_t tried_ = 0;    // how many of them
     std::size_t at_ = 0;       // the current trial
+    bool given_up_ = false;    // whether most_batches have come with too few of them timed
     bool again_ = false;       // whether the best ones are being measured again
     Phase phase_ = Phase::warming;
     std::size_t warm_ = 0;
