@@ -351,6 +351,51 @@ TEST_CASE("zip: stages may take what a function makes of both, and of more sourc
     }
 }
 
+TEST_CASE("zip: of a zip whose first source has more slots than its second one") {
+    for (const PipelineOptions& options : schedules) {
+        auto left = words_source<0>({.workers = 1, .slots = 6, .batches = 30});
+        auto right = words_source<1>({.workers = 1, .slots = 2, .batches = 30});
+        auto third = words_source<2>({.workers = 1, .slots = 4, .batches = 30});
+        auto two = zip(left, right);
+        CHECK(two.slots() == 2);
+        CHECK(two.places() == 6);
+        auto three = zip(two, third);
+        CHECK(three.slots() == 2);
+        std::vector<std::array<Word, 3>> seen;
+        Stage look{"look", [](Ref on, const Zipped<Both, Words<2>>& in, PinnedBuffer<Word, B>& out) {
+                       copy(on, out.span().first(1), in.first.first.words.span().first(1));
+                       copy(on, out.span().subspan(1, 1), in.first.second.words.span().first(1));
+                       copy(on, out.span().subspan(2, 1), in.second.words.span().first(1));
+                   }};
+        Pipeline pipeline{Stages{look}, Slots{[](int) { return PinnedBuffer<Word, B>(3); }}, options};
+        for (const auto& out : pipeline.run(three))
+            seen.push_back({out[0], out[1], out[2]});
+        REQUIRE(seen.size() == 30);
+        for (std::size_t i = 0; i < seen.size(); ++i)
+            CHECK(seen[i] == std::array{word_of(0, i), word_of(1, i), word_of(2, i)});
+    }
+}
+
+TEST_CASE("zip: of two sources of one type, which stages take as first and second") {
+    for (const PipelineOptions& options : schedules) {
+        auto left = words_source<0>({.workers = 2, .slots = 4, .batches = 30});
+        Source right{make_words<0>, [](std::size_t index, Left& out) { fill_words<0>(index + 100, out); },
+                     Options{.workers = 1, .batches = 30}};
+        auto zipped = zip(left, right);
+        Stage look{"look", [](Ref on, const Zipped<Left, Left>& in, PinnedBuffer<Word, B>& out) {
+                       copy(on, out.span().first(1), in.first.words.span().first(1));
+                       copy(on, out.span().subspan(1, 1), in.second.words.span().first(1));
+                   }};
+        Pipeline pipeline{Stages{look}, Slots{[](int) { return PinnedBuffer<Word, B>(2); }}, options};
+        std::size_t count = 0;
+        for (const auto& out : pipeline.run(zipped)) {
+            CHECK(out[0] == word_of(0, count));
+            CHECK(out[1] == word_of(0, 100 + count++));
+        }
+        CHECK(count == 30);
+    }
+}
+
 TEST_CASE("zip: AnyPipeline takes its batches, and run gives a result for each") {
     struct Sum {
         PinnedBuffer<Word, B> word{2};

@@ -21,9 +21,16 @@ struct Zipped {
     const Second& second; ///< Of the second one.
 
     /// The first one.
-    operator const First&() const noexcept requires(!std::is_same_v<First, Second>) { return first; }
+    operator const First&() const noexcept { return first; }
     /// The second one.
-    operator const Second&() const noexcept requires(!std::is_same_v<First, Second>) { return second; }
+    operator const Second&() const noexcept { return second; }
+};
+
+/// The same of sources of one type.
+template <class Both>
+struct Zipped<Both, Both> {
+    const Both& first;  ///< Of the first source.
+    const Both& second; ///< Of the second one.
 };
 
 /// When it came into being: when the first one did, see `PipelineOptions::timed_batches`.
@@ -107,7 +114,7 @@ public:
     /// Asks for nothing yet. Called by `zip`.
     Zip(First& first, Second second, Combine combine)
         : first_(&first), second_(std::move(second)), combine_(std::move(combine)),
-          ledger_(new detail::JoinedPlaces<Batch, backend>(first.slots(), most_held())) {}
+          ledger_(new detail::JoinedPlaces<Batch, backend>(places_of(first), most_held())) {}
     Zip(const Zip&) = delete;            ///< Cannot be copied.
     Zip& operator=(const Zip&) = delete; ///< Cannot be assigned.
 
@@ -166,6 +173,8 @@ public:
     }
     /// How many of its batches can be held at a time.
     std::size_t slots() const noexcept { return ledger_->most_held; }
+    /// In how many places these lie: as many as the first source has, which may be more.
+    std::size_t places() const noexcept { return ledger_->slots.size(); }
 
     /// Over the batches.
     using Iterator = SourceIterator<Zip>;
@@ -178,6 +187,12 @@ private:
     static constexpr bool shares_second = !std::is_pointer_v<Second>;
     static_assert(std::is_same_v<backend, typename std::remove_pointer_t<Second>::backend>,
                   "sluice::zip: both sources must be for streams of the same backend");
+    static std::size_t places_of(const First& first) noexcept {
+        if constexpr (requires { first.places(); })
+            return first.places();
+        else
+            return first.slots();
+    }
     std::size_t most_held() const noexcept {
         std::size_t most = first_->slots();
         if constexpr (!shares_second)
