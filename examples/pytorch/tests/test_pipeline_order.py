@@ -201,6 +201,23 @@ def test_stages_that_go_together_and_apart(monkeypatch, size, stages, slots, kee
     assert (True in went and False in went) is (size == "small batches")
 
 
+def test_an_iteration_of_larger_batches_after_stages_went_together(monkeypatch):
+    """The first of them is ordered by events of the streams that stages have from then on."""
+    module = sys.modules["sluice.pipelines.pipeline"]
+    for name, value in (("EVERY", 0), ("VOTES", 3), ("SMALL", 1 << 18)):
+        monkeypatch.setattr(module, name, value)
+    device = WatchedDevice()
+    device.is_reached = lambda event: True
+    freed = Freed(3, 4, 1, device=device, timed_batches=0)
+    assert freed.races(30) == [] and freed.run.steps is freed.run.together[0]
+    monkeypatch.setattr(module, "SMALL", -1)
+    steps = []
+    submit = freed.run.submit
+    freed.run.submit = lambda index, batch, ends: (submit(index, batch, ends), steps.append(freed.run.steps))[0]
+    monkeypatch.setattr(module, "EVERY", 1000)
+    assert freed.races(30) == [] and steps[0] is freed.run.apart[0]
+
+
 @pytest.mark.parametrize("shared", [True, False])
 def test_stages_that_share_a_model_are_ordered(shared):
     """The first stage of a batch reads what the last stage of the batch before has written."""

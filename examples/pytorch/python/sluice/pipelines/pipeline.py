@@ -398,9 +398,9 @@ class Pipeline:
                     self.give_away(way[STATE][1])
                     way[STATE][1] = None
                 return data
-        timed, step = self.timing and self.is_timed("overlapped"), self.steps.step
-        late, over = [], list(self.late)
+        timed = self.timing and self.is_timed("overlapped")
         moment, copied, stages = (self.begins or self.by_size(batch))[slot]
+        late, over, step = [], list(self.late), self.steps.step  # after `by_size`, which may choose others
         if error := self.steps.start(moment, copied):
             self.start(error, moment, copied)
         for storage in intake.made[slot]:
@@ -466,10 +466,10 @@ class Pipeline:
         if index & EVERY == EVERY and self.together is not None and not self.timing and self.begins is not self.of_large:
             self.vote(index)
         timed = self.timing and self.is_timed("graphed")
-        slot, steps, intake, last = index % self.slots, self.steps, self.intake, self.stages[-1]
-        over = list(self.late)
+        slot, intake, last = index % self.slots, self.intake, self.stages[-1]
         place = intake.slots[slot]
         moment, copied, stages = (self.begins or self.by_size(batch))[slot]
+        over, steps = list(self.late), self.steps
         if error := steps.start(moment, copied):
             self.start(error, moment, copied)
         held = self.held_elsewhere(slot)
