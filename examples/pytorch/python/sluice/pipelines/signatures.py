@@ -9,6 +9,8 @@ from typing import Any, Optional
 
 import torch
 
+from sluice.pipelines.trees import is_plain
+
 SCALARS = (int, str, bytes, bool, type(None), torch.dtype, torch.device)
 
 
@@ -55,7 +57,7 @@ def describe(tree: Any, form: list[Any], addresses: list[int]) -> None:
 
 
 def describe_tensor(tensor: torch.Tensor, form: list[Any], addresses: list[int]) -> None:
-    if tensor.layout is not torch.strided or type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+    if not is_plain(tensor) or type(tensor) not in (torch.Tensor, torch.nn.Parameter):
         raise Unknown
     form += (tensor.dtype, tensor.shape, tensor.stride(), tensor.requires_grad)
     if tensor.is_complex():

@@ -174,19 +174,6 @@ def structure_of(tree: Any) -> Any:
     return type(tree), kind.names(tree), tuple([structure_of(value) for value in kind.values(tree)])
 
 
-def signature_of(tree: Any) -> tuple:
-    """All that a graph reads of what it is given: structure; addresses, shapes, strides and types of tensors; other values, of
-    which 1, 1.0 and True are three."""
-    leaves = [signature_of_tensor(leaf) if isinstance(leaf, torch.Tensor) else (type(leaf), leaf) for leaf in leaves_of(tree)]
-    return structure_of(tree), tuple(leaves)
-
-
-def signature_of_tensor(tensor: torch.Tensor) -> tuple:
-    if not is_plain(tensor):
-        return tensor.layout, tuple([signature_of_tensor(part) for part in parts_of(tensor)])
-    return tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype
-
-
 def call(function: Callable, batch: Any) -> Any:
     """A tuple or list becomes the arguments, anything else the only one."""
     if isinstance(batch, (tuple, list)) and not hasattr(batch, "_fields"):
