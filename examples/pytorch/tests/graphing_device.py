@@ -65,7 +65,7 @@ class Graph:
 class GraphingDevice(CpuDevice):
     def __init__(self) -> None:
         super().__init__()
-        self.has_graphs = True
+        self.has_graphs = self.overlaps = True
         self.captures = 0
 
     def graph_memory(self, shared: bool) -> None:

@@ -52,6 +52,7 @@ class Watched:
         eager = False if schedule == "graphed" else None  # so that what they return is copied to the slot's memory
         self.run = sluice.pipeline(*(sluice.stage(self.stage(place), graph=eager) for place in range(stages)), schedule=schedule,
                                    slots=slots, device=self.device)
+        self.run.has_looked = True  # else the first batches wait for each other
         bring, into_slot, alone = self.run.intake.bring, self.run.intake.bring_into_slot, self.run.intake.alone
 
         def watched_bring(slot, index, batch):
@@ -113,6 +114,7 @@ class Freed:
         self.device, self.keep = device or WatchedDevice(skip), keep
         self.run = sluice.pipeline(*(self.stage(f"stage {place}") for place in range(stages)), schedule="overlapped", slots=slots,
                                    device=self.device, **options)
+        self.run.has_looked = True
         bring = self.run.intake.bring
 
         def watched_bring(slot, index, batch):
@@ -182,6 +184,7 @@ def test_each_stage_of_the_first_batch_runs_alone(schedule):
 
     pipe = sluice.pipeline(*(sluice.stage(stage(name), graph=False if schedule == "graphed" else None) for name in "ab"),
                            schedule=schedule, device=device)
+    pipe.has_looked = True
     for _ in range(2):
         list(pipe([torch.tensor(i) for i in range(3)]))
     assert log[:4] == ["a 0", "synchronize", "b 0", "synchronize"]

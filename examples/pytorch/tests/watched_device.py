@@ -35,6 +35,7 @@ class WatchedDevice(CpuDevice):
     def __init__(self, skip: int = -1) -> None:
         super().__init__()
         self.skip = skip
+        self.overlaps = True
         self.waits = 0
         self.streams: list[WatchedStream] = []
         self.current = [self.stream()]

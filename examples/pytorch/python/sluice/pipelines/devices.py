@@ -21,6 +21,7 @@ class CpuDevice:
     def __init__(self) -> None:
         self.device = torch.device("cpu")
         self.has_graphs = False
+        self.overlaps = False
         self.serial_stream: Any = None
 
     def stream(self, priority: int = 0) -> Any:
@@ -80,7 +81,7 @@ class CudaDevice:
     def __init__(self, device: torch.device) -> None:
         index = torch.cuda.current_device() if device.index is None else device.index
         self.device = torch.device("cuda", index)
-        self.has_graphs = True
+        self.has_graphs = self.overlaps = True
 
     def stream(self, priority: int = 0) -> torch.cuda.Stream:
         stream = torch.cuda.Stream(self.device, priority=priority)  # of PyTorch's pool, which lives as long as the process

@@ -69,6 +69,7 @@ class StageGraphs:
 
     def __init__(self, given: Any, device: Device, slots: int) -> None:
         self.given = given
+        self.function = given.function  # or what is called in its place, where it runs eagerly
         self.device = device
         self.is_last = False  # its results are copied before the stage runs again
         self.around = Surroundings()  # that all stages of a pipeline share
@@ -159,12 +160,12 @@ class StageGraphs:
 
     def eagerly(self, inputs: Any) -> tuple[Any, bool]:
         self.eager += 1
-        return call(self.given.function, inputs), False
+        return call(self.function, inputs), False
 
     def apart(self, slot: int, inputs: Any) -> tuple[Any, bool]:
         """A stage with `graph=False`. What carries autograd's history is not copied, since the copy would have none."""
         self.eager += 1
-        outputs = call(self.given.function, inputs)
+        outputs = call(self.function, inputs)
         if any(tensor.requires_grad for tensor in tensors_of(outputs)):
             return outputs, False
         return self.fixed(slot, outputs), True

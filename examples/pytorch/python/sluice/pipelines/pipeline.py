@@ -18,6 +18,7 @@ from sluice.pipelines.intake import Intake, checked_slots
 from sluice.pipelines.plan import CALLER, COPIES, MOVED, Plan
 from sluice.pipelines.position import Position
 from sluice.pipelines.report import Report, Times
+from sluice.pipelines.sharing import Sharing
 from sluice.pipelines.stages import RunningStage, Stage, stage as make_stage, stage_error, streams_of
 from sluice.pipelines.trees import call, is_plain, map_tensors, tensors_of
 from sluice.pipelines.verify import Verification
@@ -56,7 +57,8 @@ def pipeline(*stages: Union[Callable, Stage], schedule: str = "overlapped", slot
     given), and results come `slots - 1` batches late: what the loop's body changes acts on batches that have not begun. Before
     memory of a batch is used again, its stream waits for all who read it, the consumer of the results too. Results may be kept.
     Of the first batch each stage runs alone, since algorithms that are chosen by measuring, as by cuDNN's benchmark, are chosen
-    then. Stages that use a model which one of them changes say so: see `stage`.
+    then. Stages that use a model which one of them changes say so, see `stage`; else that is found in the first batches, which wait
+    for each other.
 
     `reuse=True` is for loaders that refill their own memory. `verify=True` first runs some batches serially, puts back what
     `state` names (modules, optimizers: all with `state_dict`, and PyTorch's random numbers by themselves), runs them as the
@@ -103,23 +105,20 @@ class Pipeline:
         given = [s if isinstance(s, Stage) else make_stage(s) for s in stages]
         self.stages = [RunningStage(s, self.device, self.slots) for s in given]
         self.intake = Intake(self.device, self.slots, reuse)
-        plan = Plan(streams_of(self.stages, self.device), self.slots)
+        numbers = streams_of(self.stages, self.device)
         self.stream = self.device.stream()  # of the copies
         self.streams = [self.stream, *(running.stream for running in self.stages)]
-        self.steps = self.device.steps(plan, self.streams)
-        self.of_large, self.of_small = self.turns_of(plan), self.turns_of(plan, small=True)
-        self.apart = (self.steps, self.of_small, plan)
-        self.together: Any = None  # the same with the caller's stream for all stages, if that may be
-        if len(stages) > 1 and all(s.stream is None and s.priority == given[0].priority for s in given):
-            one = Plan([CALLER] * len(stages), self.slots)
-            self.together = (self.device.steps(one, [self.stream]), self.turns_of(one, small=True), one)
+        self.sharing: Optional[Sharing] = None  # while it is looked for
+        self.shared: list[str] = []  # what was found
+        self.has_looked = False
+        self.lay(numbers)
         self.holders = ""  # why there can be no graphs
         self.votes = 0  # for the other way, one after another
         self.all_but_last = self.stages[:-1]  # of the last one, results are copies
         self.begins: list = []  # either of them
         self.way: Optional[tuple] = None  # that for the operators' library, if it does batches
+        plan = self.plan
         self.ends = [[end(slot) for slot in range(self.slots)] for end in (plan.end, plan.end_and_read)]
-        self.plan = plan
         self.late: list[Any] = []  # storages of a batch that is over, which the program held then
         self.left = self.device.event()
         self.schedule = schedule
@@ -136,6 +135,43 @@ class Pipeline:
         self.pushed: Any = NONE  # a batch that the next schedule begins with
         self.before = 0  # those of iterations before
         self.seconds = 0.0
+
+    def lay(self, numbers: Sequence[int]) -> None:
+        """Stages run on the streams of these numbers."""
+        for running, number in zip(self.stages, numbers):
+            running.stream = self.streams[number]
+        plan = Plan(numbers, self.slots)
+        steps = self.device.steps(plan, self.streams)
+        self.of_large = self.turns_of(plan)
+        self.apart = (steps, self.turns_of(plan, small=True), plan)
+        self.together: Any = None  # the same with one stream for all stages, if that may be
+        given = [running.given for running in self.stages]
+        if len(given) > 1 and all(s.stream is None and s.priority == given[0].priority for s in given):
+            one = Plan([CALLER] * len(given), self.slots)
+            self.together = (self.device.steps(one, [self.stream]), self.turns_of(one, small=True), one)
+        self.steps, self.plan = steps, plan
+
+    def look_for_sharing(self) -> None:
+        """Before each of the first batches; then stages that use what one of them writes run on one stream."""
+        sharing = self.sharing
+        if sharing is None:
+            sharing = self.sharing = Sharing(self.device, self.times.names, self.plan.stages)
+            for running in self.stages:
+                running.function = running.graphs.function = sharing.around(running.place, running.given.function)
+        elif sharing.is_over():
+            self.sharing = None
+            for running in self.stages:
+                running.function = running.graphs.function = sharing.afterwards(running.place, running.given.function, self.look_again)
+        else:
+            return
+        self.settle()
+        self.votes = 0
+        self.shared += sharing.warnings(len(self.shared), [running.given.stream is None for running in self.stages])
+        self.lay(sharing.numbers_after(self.apart[2].stages, [running.given.stream is None for running in self.stages]))
+
+    def look_again(self, sharing: Sharing) -> None:
+        """A stage wrote for the first time what another one uses: they are ordered from the next batch on."""
+        self.sharing, self.begins, self.way = sharing, [], None
 
     def turns_of(self, plan: Plan, small: bool = False) -> list[tuple]:
         """Of each slot: a moment, the event after which the batch was copied, and for each stage what comes before, and what it is."""
@@ -163,7 +199,7 @@ class Pipeline:
         self.settle()
         self.votes = 0
         self.steps, self.begins, self.plan = way
-        self.way = self.way_of(self.begins)
+        self.way = self.way_of(self.begins) if self.sharing is None else None
 
     def way_of(self, turns: list[tuple]) -> Optional[tuple]:
         """All that a batch needs; see `Way` in src/flow.hpp."""
@@ -364,13 +400,16 @@ class Pipeline:
 
     def by_size(self, batch: Any) -> list:
         """Where the first batch is copied, and the others: that they may be of other sizes bears on what runs beside what alone."""
+        if self.sharing is not None or not self.has_looked:
+            self.has_looked = True
+            self.look_for_sharing()
         size = sum(tensor.nbytes for tensor in tensors_of(batch) if is_plain(tensor))
-        small = self.of_small if self.steps is self.apart[0] else self.together[1]
+        small = self.apart[1] if self.steps is self.apart[0] else self.together[1]
         if size > SMALL and self.steps is not self.apart[0]:
             self.go(self.apart)
-        self.begins = small if size <= SMALL else self.of_large
-        self.way = self.way_of(self.begins)
-        return self.begins
+        chosen = small if size <= SMALL else self.of_large
+        self.begins, self.way = (chosen, self.way_of(chosen)) if self.sharing is None else ([], None)  # comes again
+        return chosen
 
     def is_timed(self, schedule: str) -> bool:
         timed = self.times.begin(schedule)

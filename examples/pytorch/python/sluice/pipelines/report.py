@@ -81,6 +81,7 @@ class Report:
         self.refusals = {name: s.graphs.refusal for name, s in stages.items() if s.graphs.refusal}
         self.changes = {name: dict(s.graphs.changes) for name, s in stages.items() if s.graphs.changes}
         self.choice = [] if pipeline.choice is None else pipeline.choice.lines()
+        self.shared = list(pipeline.shared)
         self.device = pipeline.device.device
 
     def advice(self) -> str:
@@ -104,6 +105,7 @@ class Report:
         lines = [f"{self.schedule} on {self.device}: {self.batches} batches{rate}; {self.slots} slots, "
                  f"{self.slot_bytes / 1e6:.1f} MB"]
         lines += self.choice
+        lines += [f"  {sentence}" for sentence in self.shared]
         lines += [f"  {name}: {value:.3f} ms" for name, value in self.stage_milliseconds.items()]
         if self.batch_milliseconds is not None:
             lines.append(f"  a batch: {self.batch_milliseconds:.3f} ms")

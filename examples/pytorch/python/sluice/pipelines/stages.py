@@ -57,7 +57,7 @@ def stage(function: Callable, name: Optional[str] = None, *, stream: Any = None,
     checked, as `report()` names it, does not change.
 
     `shares` is what other stages use too, and one of them changes: a model, or a list of models. Stages that name the same object
-    run on one stream, in the order of a plain loop.
+    run on one stream, in the order of a plain loop. What is not named is found where it shows in the first batches, with a warning.
     """
     if not callable(function):
         raise TypeError(f"sluice.stage: {function!r} was given, expected a callable")

@@ -184,7 +184,8 @@ class Watch:
         self.files: dict[str, bool] = {}
         self.seen: set[Any] = set()
         self.aside: Optional[types.FrameType] = None  # imports, or compiles
-        self.before: Any = None
+        self.before: Any = None  # somebody else's profiler
+        self.outer: Any = None  # that of another watch around this one
         self.threads: Any = None
 
     def __enter__(self) -> "Watch":
@@ -194,16 +195,20 @@ class Watch:
         if self.operations is not None:
             first_use()
             self.operations.__enter__()
-        self.before = sys.getprofile()
-        if self.before is None:
+        found = sys.getprofile()
+        if found is None:
             sys.setprofile(self.event)
+        elif isinstance(getattr(found, "__self__", None), Watch):
+            self.outer = found
+            sys.setprofile(self.both)
         else:
+            self.before = found
             self.reasons.append("a profiler of Python runs")
         return self
 
     def __exit__(self, *error: Any) -> None:
         if self.before is None:
-            sys.setprofile(None)
+            sys.setprofile(self.outer)
         if self.operations is not None:
             self.operations.__exit__(*error)
         if self.threads is not None:
@@ -220,6 +225,10 @@ class Watch:
         if known is None:
             known = self.files[file] = is_library(file)
         return known
+
+    def both(self, frame: types.FrameType, event: str, argument: Any) -> None:
+        self.outer(frame, event, argument)
+        self.event(frame, event, argument)
 
     def event(self, frame: types.FrameType, event: str, argument: Any) -> None:
         if self.aside is not None:
