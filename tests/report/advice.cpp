@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -20,29 +21,52 @@ namespace {
 
 struct Nothing {};
 
-void nap(int microseconds) { std::this_thread::sleep_for(std::chrono::microseconds(microseconds)); }
+/// What would be noted of 20 batches: two stages of so many microseconds, and a source's fills.
+struct Costs {
+    double fill, first, second;
+};
+PipelineTimes made_times(const AdviceTrial& trial, const Costs& costs, double period) {
+    PipelineTimes times;
+    times.stage_names = {"encode", "train"};
+    times.stage_units = {"GPU 0", "GPU 0"};
+    times.schedule = trial.schedule;
+    times.workers = trial.workers;
+    const double waits = costs.fill < period ? 1 : 0.9 * period;
+    for (std::size_t batch = 0; batch < 20; ++batch) {
+        const double begin = 1000 + period * static_cast<double>(batch);
+        times.submits.push_back({3, batch, begin, begin + 10});
+        times.stages.push_back({0, batch, begin, begin + costs.first});
+        times.stages.push_back({1, batch, begin + costs.first, begin + costs.first + costs.second});
+        times.fills.push_back({.batch = batch,
+                               .begin = begin,
+                               .end = begin + costs.fill,
+                               .asked = begin,
+                               .given = begin + waits});
+    }
+    return times;
+}
 
-/// Two stages that sleep, and a source that does.
-struct Naps {
-    int fill;
-    int first;
-    int second;
-    int runs = 0;
+/// Says of each trial what it was asked, and notes what `takes` says.
+struct Made {
+    Costs costs;
+    double (*takes)(const AdviceTrial&, const Costs&);
+    std::vector<std::string> runs{};
 
     void operator()(AdviceTrial& trial) {
-        ++runs;
-        Source source{[](int) { return Nothing{}; }, [this](std::size_t, Nothing&) { nap(fill); },
-                      SourceOptions<Host>{.workers = trial.workers, .timed_batches = trial.timed_batches}};
-        Stage encode{"encode", [this](HostStreamRef stream, const Nothing&, Nothing&) {
-                         stream.enqueue([this] { nap(first); });
-                     }};
-        Stage train{"train", [this](HostStreamRef stream, const Nothing&) {
-                        stream.enqueue([this] { nap(second); });
-                    }};
-        TwoStreamPipeline pipeline{encode, train, [](int) { return Nothing{}; }, trial.options()};
-        trial.measure(pipeline, source);
+        runs.push_back(detail::advice::name_of(trial) + ", " + std::to_string(trial.batches) + " batches, " +
+                       std::to_string(trial.timed_batches) + " timed");
+        trial.measured = takes(trial, costs);
+        trial.times = made_times(trial, costs, trial.measured);
     }
 };
+
+/// As the model of `predicted` has it, three slots a little faster.
+double by_stages(const AdviceTrial& trial, const Costs& costs) {
+    const double longest = costs.first > costs.second ? costs.first : costs.second;
+    const double stages = trial.schedule == Schedule::serial ? costs.first + costs.second : longest;
+    const double fill = trial.workers == 0 ? stages + costs.fill : costs.fill / trial.workers;
+    return (stages > fill ? stages : fill) * (trial.slots == 3 ? 0.9 : 1);
+}
 
 void check_width(const std::string& table) {
     std::size_t begin = 0;
@@ -85,6 +109,9 @@ TEST_CASE("advice: of ways that take as long, eager ones come first, then a grap
     trials[1].graph_each_stage = true;
     trials[2].slots = trials[3].slots = trials[4].slots = 4;
     trials[5].slots = 5;
+    std::vector<AdviceTrial> equal(2);
+    equal[0].measured = equal[1].measured = 100;
+    CHECK(&detail::advice::simplest_of_best(equal) == &equal[0]);
     trials[0].slots = trials[1].slots = 2;
     trials[2].workers = 3;
     trials[3].workers = 2;
@@ -158,39 +185,147 @@ TEST_CASE("advice: the sentence compares with the fastest serial way, where ther
     CHECK(contains(sentence_with({300}), ": 10,000 batches/s; at first"));
 }
 
-TEST_CASE("advice: two stages that take as long are overlapped, and the table says what was predicted and "
-          "what followed") {
-    Naps naps{50, 8000, 8000}; // much longer than a busy machine keeps a thread waiting
-    const Advice advice = advise(naps, {.batches = 24, .graphs = false});
-    CHECK(naps.runs == 3); // overlapped and serial, then overlapped with three slots
-    CHECK(advice.best.schedule == Schedule::overlapped);
+TEST_CASE("advice: what is run, in which order, and what is made of it") {
+    using Runs = std::vector<std::string>;
+    Made made{{20, 400, 400}, by_stages};
+    const Advice advice = advise(made, {.batches = 24, .graphs = false});
+    CHECK(made.runs == Runs{"overlapped, 2 slots, 1 worker, 24 batches, 12 timed",
+                            "serial, 2 slots, 1 worker, 24 batches, 12 timed",
+                            "overlapped, 3 slots, 1 worker, 24 batches, 12 timed"});
     REQUIRE(advice.trials.size() == 4);
-    for (const AdviceTrial& trial : advice.trials) {
-        CHECK(trial.predicted >= (trial.schedule == Schedule::serial ? 16000 : 8000));
-        CHECK((trial.measured > 0) == (trial.schedule != Schedule::serial || trial.slots == 2));
-    }
-    CHECK(advice.trials.front().schedule == Schedule::overlapped); // predicted to be faster
-    CHECK(contains(advice.sentence, "use overlapped, "));
-    CHECK(contains(advice.sentence, " x serial; at first "));
-    const std::string table = to_table(advice);
-    check_width(table);
-    CHECK(contains(table, "serial, 2 slots, 1 worker"));
+    const auto check = [&](std::size_t i, const char* name, double predicted, double measured) {
+        CAPTURE(i);
+        CHECK(detail::advice::name_of(advice.trials[i]) == name);
+        CHECK(advice.trials[i].predicted == doctest::Approx(predicted));
+        CHECK(advice.trials[i].measured == doctest::Approx(measured));
+        CHECK(advice.trials[i].times.stages.empty() == (measured == 0));
+    };
+    check(0, "overlapped, 2 slots, 1 worker", 400, 400);
+    check(1, "overlapped, 3 slots, 1 worker", 400, 360);
+    check(2, "serial, 2 slots, 1 worker", 800, 800);
+    check(3, "serial, 3 slots, 1 worker", 800, 0);
+    CHECK(advice.best.measured == doctest::Approx(360));
+    CHECK(advice.best.slots == 3);
+    CHECK(advice.first.sentence == bound_of(made_times({}, made.costs, 400)).sentence);
+    CHECK(advice.bound.sentence == bound_of(made_times({}, made.costs, 360)).sentence);
+    CHECK(contains(advice.sentence,
+                   "use overlapped, 3 slots, 1 worker: 2,778 batches/s, 2.22 x serial; at first "));
+
+    // With graphs, both kinds are run with two slots and with three; a number of batches that is noted is at most 64.
+    made.runs.clear();
+    const Advice graphs = advise(made, {.batches = 200});
+    CHECK(made.runs == Runs{"overlapped, 2 slots, 1 worker, 200 batches, 64 timed",
+                            "serial, 2 slots, 1 worker, 200 batches, 64 timed",
+                            "graphed, a graph a stage, 2 slots, 1 worker, 200 batches, 64 timed",
+                            "graphed, 2 slots, 1 worker, 200 batches, 64 timed",
+                            "overlapped, 3 slots, 1 worker, 200 batches, 64 timed",
+                            "graphed, a graph a stage, 3 slots, 1 worker, 200 batches, 64 timed",
+                            "graphed, 3 slots, 1 worker, 200 batches, 64 timed"});
+    CHECK(graphs.trials.size() == 8);
+    CHECK(graphs.best.schedule == Schedule::overlapped); // simpler, and as fast
+    made.runs.clear();
+    (void)advise(made, {.batches = 126, .graphs = false});
+    CHECK(made.runs[0] == "overlapped, 2 slots, 1 worker, 126 batches, 63 timed");
+    made.runs.clear();
+    (void)advise(made, {.batches = 180, .graphs = false});
+    CHECK(made.runs[0] == "overlapped, 2 slots, 1 worker, 180 batches, 64 timed");
+    made.runs.clear();
+    (void)advise(made, {.batches = 8, .workers = 2, .most_workers = 2, .graphs = false});
+    CHECK(made.runs[0] == "overlapped, 2 slots, 2 workers, 8 batches, 4 timed");
 }
 
-TEST_CASE("advice: where the source bounds, more workers are predicted, and tried") {
-    Naps naps{6000, 500, 500};
-    const Advice advice = advise(naps, {.batches = 24, .most_workers = 3, .graphs = false});
+TEST_CASE("advice: where the source bounds, more workers are predicted, and only they are run") {
+    using Runs = std::vector<std::string>;
+    Made made{{1600, 100, 300}, by_stages};
+    const Advice advice = advise(made, {.batches = 24, .most_workers = 3, .graphs = false});
     CHECK(advice.first.part == BoundPart::source);
-    CHECK(advice.first.workers > 1);
+    CHECK(advice.first.workers == 6);
+    CHECK(made.runs == Runs{"overlapped, 2 slots, 1 worker, 24 batches, 12 timed",
+                            "serial, 2 slots, 1 worker, 24 batches, 12 timed",
+                            "serial, 2 slots, 3 workers, 24 batches, 12 timed",
+                            "overlapped, 2 slots, 3 workers, 24 batches, 12 timed",
+                            "overlapped, 3 slots, 3 workers, 24 batches, 12 timed"});
+    CHECK(advice.trials.size() == 8);
     CHECK(advice.best.workers == 3);
-    CHECK(contains(advice.sentence, "at first the source bounds this: one worker fills a batch in "));
+    CHECK(contains(advice.sentence, "at first the source bounds this: one worker fills a batch in 1600 us"));
+    // As many as are wanted, where so many are allowed.
+    made.runs.clear();
+    CHECK(advise(made, {.batches = 24, .graphs = false}).best.workers == 6);
+    // None more where none are allowed, or none are wanted.
+    made.runs.clear();
+    CHECK(advise(made, {.batches = 24, .most_workers = 1, .graphs = false}).trials.size() == 4);
+    made.costs.fill = 10;
+    CHECK(advise(made, {.batches = 24, .graphs = false}).trials.size() == 4);
+    CHECK(advise(made, {.batches = 24, .workers = 0, .graphs = false}).trials.size() == 4);
+}
+
+TEST_CASE("advice: what a batch takes is by how much the longer of two runs is longer") {
+    using detail::advice::time_a_batch;
+    CHECK(time_a_batch(100, 6, 400, 18) == doctest::Approx(25)); // 50 of each are for filling and emptying
+    CHECK(time_a_batch(400, 6, 100, 20) == doctest::Approx(5));  // something else came between
+    CHECK(time_a_batch(100, 6, 120, 6) == doctest::Approx(20));
+    CHECK(time_a_batch(120, 6, 120, 12) == doctest::Approx(10));
+    CHECK(time_a_batch(0, 3, 100, 1) == doctest::Approx(100));
+}
+
+TEST_CASE("advice: a trial's pipeline comes to rest after a quarter, after a third of what is left, and at "
+          "the end") {
+    struct Resting : TwoStreamPipeline<Stage<void (*)(HostStreamRef, const Nothing&, Nothing&)>,
+                                       Stage<void (*)(HostStreamRef, const Nothing&)>, Nothing (*)(int)> {
+        using Base = TwoStreamPipeline<Stage<void (*)(HostStreamRef, const Nothing&, Nothing&)>,
+                                       Stage<void (*)(HostStreamRef, const Nothing&)>, Nothing (*)(int)>;
+        using Base::Base;
+        std::vector<std::size_t> rests;
+        std::size_t slow = 0; // when so many batches were submitted, coming to rest takes long
+        void finish() {
+            if (submitted() == slow)
+                std::this_thread::sleep_for(std::chrono::milliseconds(40));
+            rests.push_back(submitted());
+            Base::finish();
+        }
+    };
+    void (*const first)(HostStreamRef, const Nothing&, Nothing&) = [](HostStreamRef, const Nothing&,
+                                                                      Nothing&) {};
+    void (*const second)(HostStreamRef, const Nothing&) = [](HostStreamRef, const Nothing&) {};
+    Nothing (*const make)(int) = [](int) { return Nothing{}; };
+    AdviceTrial trial;
+    trial.batches = 26;
+    trial.timed_batches = 13;
+    Source source{[](int) { return Nothing{}; }, [](std::size_t, Nothing&) {},
+                  SourceOptions<Host>{.workers = trial.workers, .timed_batches = trial.timed_batches}};
+    Resting pipeline{Stage{"first", first}, Stage{"second", second}, make, trial.options()};
+    trial.measure(pipeline, source);
+    CHECK(pipeline.rests == std::vector<std::size_t>{6, 12, 26});
+    CHECK(trial.measured > 0);
+    CHECK(trial.times.stages.size() == 26);
+    CHECK(trial.times.submits.size() == 13);
+    CHECK(trial.times.workers == 1);
+    // 40 ms of the longer part are 40 / 8 ms a batch, since the shorter one has 6 of 14: unless the machine was held up.
+    pipeline.slow = 2 * 26;
+    for (int attempt = 0; attempt < 50 && !(trial.measured > 4000 && trial.measured < 6000); ++attempt) {
+        trial.measure(pipeline, source);
+        pipeline.slow += 26;
+    }
+    CHECK(trial.measured > 4000);
+    CHECK(trial.measured < 6000);
+    // Options of the pipeline are the trial's.
+    trial.graph_each_stage = true;
+    trial.schedule = Schedule::graphed;
+    trial.slots = 5;
+    CHECK(trial.options().schedule == Schedule::graphed);
+    CHECK(trial.options().graph_each_stage);
+    CHECK(trial.options().slots == 5);
+    CHECK(trial.options().timed_batches == 13);
 }
 
 TEST_CASE("advice: bad options, short sources and runs without a measurement are told") {
-    Naps naps{1, 1, 1};
-    CHECK(contains(text_of([&] { (void)advise(naps, {.batches = 7}); }),
+    Made made{{1, 1, 1}, by_stages};
+    CHECK(contains(text_of([&] { (void)advise(made, {.batches = 7}); }),
                    "advise: AdviceOptions::batches is 7; expected 8 or more"));
-    CHECK(contains(text_of([&] { (void)advise(naps, {.workers = 9}); }), "9 workers, at most 8"));
+    CHECK(contains(text_of([&] { (void)advise(made, {.workers = 9}); }), "9 workers, at most 8"));
+    CHECK(contains(text_of([&] { (void)advise(made, {.workers = -1}); }), "-1 workers, at most 8"));
+    CHECK(made.runs.empty());
+    CHECK_NOTHROW((void)advise(made, {.batches = 8, .workers = 0, .most_workers = 0}));
     CHECK(contains(text_of([] { (void)advise([](AdviceTrial&) {}); }), "without a call of trial.measure"));
     const auto brief = [](AdviceTrial& trial) {
         Source source{[](int) { return Nothing{}; }, [](std::size_t, Nothing&) {},
@@ -234,10 +369,30 @@ TEST_CASE("advice: a share of the device is for a short stage that takes long be
     CHECK(advised({200, 175}, {55, 14}).empty()); // neither is long beside the other
     CHECK_FALSE(advised({200, 175}, {57, 14}).empty());
     CHECK(contains(advised({175, 200}, {14, 190}), "heavy takes 14 us alone and 175 us beside detect"));
+    CHECK_FALSE(advised({200, 175}, {56, 14}).empty()); // four times as long
+    CHECK_FALSE(advised({200, 62}, {190, 14}).empty()); // three times, and 20 us
+    CHECK(advised({200, 61.9}, {190, 14}).empty());
+    CHECK(advised({200, 175}, {190, 0}).empty()); // which has not worked alone
     CHECK(advised({190, 14}, {190, 14}).empty());
 
     const PipelineTimes alone = noted({190, 14});
     PipelineTimes beside = noted({200, 175});
+    beside.multiprocessors = 9; // one is left to the others
+    CHECK(contains(detail::advice::share_of(beside, alone), "heavy has 1 of 9 then and takes 800 % longer"));
+    beside.multiprocessors = 8;
+    CHECK(detail::advice::share_of(beside, alone).empty());
+    beside.multiprocessors = 132;
+    beside.share_unit = 1;
+    CHECK(contains(detail::advice::share_of(beside, alone), "StageOptions::multiprocessors = 1 gives"));
+    beside.share_unit = 0;
+    CHECK(detail::advice::share_of(beside, alone).empty());
+    beside = noted({200, 175});
+    // The middle one of what was noted, of four the third.
+    for (std::size_t i = 0; i < 4; ++i)
+        beside.stages[2 * i + 1].end = beside.stages[2 * i + 1].begin + 100 + 10 * static_cast<double>(i);
+    beside.stages.resize(8);
+    CHECK(contains(detail::advice::share_of(beside, alone), "and 120 us beside heavy"));
+    beside = noted({200, 175});
     beside.stage_units[0] = "GPU 1";
     CHECK(detail::advice::share_of(beside, alone).empty()); // each has a device to itself
     beside.stage_units = {"CPU", "CPU"};
@@ -249,7 +404,21 @@ TEST_CASE("advice: a share of the device is for a short stage that takes long be
     beside.share_unit = beside.multiprocessors = 0; // as on Host
     CHECK(detail::advice::share_of(beside, alone).empty());
 
-    // Of several that take long, the one that takes most more than alone.
+    // Of several that take long, the one that takes most more than alone; of equal ones the first, beside the first that is long.
+    for (const double other : {175.0, 161.0}) {
+        PipelineTimes together = noted({200, 175}), each = noted({190, 14});
+        for (PipelineTimes* of : {&together, &each}) {
+            of->stage_names = {"heavy", "detect", "track", "also heavy"};
+            of->stage_units.assign(4, "GPU 0");
+            for (std::size_t batch = 0; batch < 9; ++batch) {
+                const double begin = 1000.0 * static_cast<double>(batch);
+                of->stages.push_back({2, batch, begin, begin + (of == &each ? 14.0 : other)});
+                of->stages.push_back({3, batch, begin, begin + 190});
+            }
+        }
+        CHECK(contains(detail::advice::share_of(together, each),
+                       "detect takes 14 us alone and 175 us beside heavy;"));
+    }
     for (const bool last : {false, true}) {
         PipelineTimes together = noted({200, 175}), each = noted({190, 14});
         for (PipelineTimes* of : {&together, &each}) {
@@ -267,7 +436,10 @@ TEST_CASE("advice: a share of the device is for a short stage that takes long be
     Advice advice;
     advice.sentence = "Nothing else.";
     advice.share = advised({200, 175}, {190, 14});
+    advice.trials.resize(1);
+    advice.trials[0].predicted = 0.5;
     const std::string table = to_table(advice);
+    CHECK(contains(table, " 0.5 us "));
     CHECK(contains(table, "detect takes 14 us alone and 175 us beside heavy"));
     check_width(table);
 }

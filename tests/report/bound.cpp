@@ -311,6 +311,16 @@ TEST_CASE("bound: sentences say what, how much, and what helps") {
     CHECK(bound_of(PipelineTimes{}).sentence == "too few batches were noted to say what bounds this.");
 }
 
+TEST_CASE("bound: what lasts no time says nothing") {
+    PipelineTimes times = model({.fill = 20, .submit = 8, .first = 400, .second = 30});
+    for (std::vector<StageTime>* const noted : {&times.stages, &times.submits}) {
+        for (StageTime& time : *noted)
+            time.begin = time.end = 100;
+    }
+    times.fills.clear();
+    CHECK(bound_of(times).sentence == "too few batches were noted to say what bounds this.");
+}
+
 TEST_CASE("bound: as many workers are advised as keep up with the stages, and at most 64") {
     const auto workers = [](double fill, int now) {
         return bound_of(model({.fill = fill, .workers = now, .submit = 1, .first = 10, .second = 40}))

@@ -274,6 +274,30 @@ TEST_CASE("activities find their batch, and those without a stage the one they c
     CHECK(!contains(to_table(report_of(activities)), "by events %"));
 }
 
+TEST_CASE(
+    "on a stream of one stage an activity is that stage's, whatever its row, and of no other row's time") {
+    Timeline timeline("three");
+    timeline.set_clock_zero(zero);
+    for (const char* const name : {"load", "encode", "train"})
+        timeline.add_row(name, "GPU 0");
+    for (const std::size_t row : {0u, 1u, 2u})
+        timeline.add({row, 7, 0, 10});
+    DeviceActivities activities;
+    activities.names = {"k"};
+    activities.stages = {"train", "load"};
+    activities.activities = {made(ActivityKind::kernel, 1, 2, 8), made(ActivityKind::kernel, 3, 4, 8),
+                             made(ActivityKind::kernel, 1, 2, 9), made(ActivityKind::kernel, 3, 4, 9),
+                             made(ActivityKind::kernel, 12, 14, 9)};
+    activities.activities[0].stage = 0;
+    activities.activities[2].stage = 1;
+    assign_to_stages(activities, timeline, 1);
+    CHECK(activities.activities[1].stage == 0);
+    CHECK(activities.activities[3].stage == 1);
+    CHECK(activities.activities[1].batch == 7);
+    CHECK(activities.activities[4].stage == DeviceActivity::unknown); // when no stage was at work
+    CHECK(activities.stages.size() == 2);
+}
+
 TEST_CASE("a stream on which several stages worked says nothing of whose an activity is") {
     for (const bool several : {false, true}) {
         CAPTURE(several);
@@ -332,6 +356,7 @@ TEST_CASE("activities become rows of a timeline, by stream, kernels apart from c
     REQUIRE(timeline.spans().size() == 8);
     CHECK(timeline.spans()[4].row == 2);
     CHECK(timeline.spans()[4].begin == 2);
+    CHECK(timeline.spans()[4].batch == 0); // which is not known
     CHECK(timeline.spans()[5].kind == SpanKind::copy);
     CHECK(timeline.spans()[6].row == 3);
     CHECK(timeline.spans()[7].batch == 1);
@@ -421,6 +446,9 @@ TEST_CASE("a row's span is the one that a time lies in, or of those near it the 
         return span == nullptr ? -1 : static_cast<int>(span->batch);
     };
     CHECK(batch_at(22, 0) == 1);
+    CHECK(batch_at(20, 0) == 1); // where it begins
+    CHECK(batch_at(18, 2) == 1);
+    CHECK(batch_at(17.9, 2) == -1);
     CHECK(batch_at(14, 2) == -1);
     CHECK(batch_at(13, 8) == 2);
     CHECK(batch_at(17, 8) == 1);

@@ -204,6 +204,12 @@ TEST_CASE("A race is an edge where both of its stages are the pipeline's, first 
     CHECK(pairs_with({{0, 31}, {1, 9}, {0, 10}}) == Pairs{{3, 4}, {30, 31}, {9, 10}});
     CHECK(pairs_with({{1, 3}, {0, 4}, {1, 9}, {0, 10}}) == Pairs{{3, 4}, {30, 31}});
     CHECK(pairs_with({{1, 30}, {0, 31}, {1, 9}, {0, 10}}) == Pairs{{3, 4}, {30, 31}});
+    // Also where the later work is on an earlier batch.
+    again.first.batch = 5;
+    again.second.batch = 3;
+    CHECK(pairs_with({{1, 6}, {0, 4}}) == Pairs{{5, 3}, {30, 31}, {6, 4}});
+    CHECK(pairs_with({{1, 2}, {0, 0}}) == Pairs{{5, 3}, {30, 31}, {2, 0}});
+    CHECK(pairs_with({{1, 1}, {0, 0}}) == Pairs{{5, 3}, {30, 31}});
 }
 
 TEST_CASE("What the checker finds between a pipeline's stages is on its timeline") {

@@ -32,8 +32,8 @@ struct AdviceTrial {
                 .graph_each_stage = graph_each_stage,
                 .timed_batches = timed_batches};
     }
-    /// Submits `batches` batches of `source` to `pipeline`, fewer where the source ends, finishes, and notes what they took.
-    /// The first quarter warms up. Throws what the calls throw, and `Error` where the source gives fewer than 8 batches.
+    /// Submits `batches` batches of `source` to `pipeline`, finishes, and notes what they took. The first quarter warms up.
+    /// Throws what the calls throw, and `Error` where the source gives fewer.
     template <ReportedPipeline Pipe, class Source>
     void measure(Pipe& pipeline, Source& source);
 

@@ -131,39 +131,36 @@ inline std::string share_of(const PipelineTimes& overlapped, const PipelineTimes
     return text;
 }
 
+/// Of two runs from rest to rest, of so many batches in `first` and in `second` microseconds: what filling and emptying the
+/// pipeline takes is in both.
+inline double time_a_batch(double first, std::size_t shorter, double second, std::size_t longer) {
+    return longer > shorter && second > first ? (second - first) / static_cast<double>(longer - shorter)
+                                              : second / static_cast<double>(longer);
+}
+
 } // namespace detail::advice
 
 template <ReportedPipeline Pipe, class Source>
 void AdviceTrial::measure(Pipe& pipeline, Source& source) {
     using Clock = std::chrono::steady_clock;
-    const std::size_t warm = batches / 4;
-    std::size_t count = 0;
-    Clock::time_point begun = Clock::now(), brief = begun;
-    // From rest to rest twice, of which one is shorter: what filling and emptying the pipeline takes is in both.
-    const std::size_t middle = warm + (batches - warm) / 3;
-    double first = 0;
-    for (; count < batches; ++count) {
+    const std::size_t warm = batches / 4, middle = warm + (batches - warm) / 3;
+    Clock::time_point rest[3];
+    for (std::size_t count = 0; count < batches; ++count) {
         if (count == warm || count == middle) {
             pipeline.finish();
-            brief = Clock::now();
-            if (count == middle)
-                first = std::chrono::duration<double, std::micro>(brief - begun).count();
-            begun = brief;
+            rest[count == middle] = Clock::now();
         }
         auto batch = source.next();
         if (!batch)
-            break;
+            throw Error("advise: the source ended after " + std::to_string(count) +
+                        " batches, and a trial takes " + std::to_string(batches) +
+                        "; give it as many, or AdviceOptions::batches fewer");
         pipeline.submit(batch);
     }
     pipeline.finish();
-    const double second = std::chrono::duration<double, std::micro>(Clock::now() - begun).count();
-    if (count < batches)
-        throw Error("advise: the source ended after " + std::to_string(count) +
-                    " batches, and a trial takes " + std::to_string(batches) +
-                    "; give it as many, or AdviceOptions::batches fewer");
-    const std::size_t shorter = middle - warm, longer = batches - middle;
-    measured = longer > shorter && second > first ? (second - first) / static_cast<double>(longer - shorter)
-                                                  : second / static_cast<double>(longer);
+    rest[2] = Clock::now();
+    const std::chrono::duration<double, std::micro> first = rest[1] - rest[0], second = rest[2] - rest[1];
+    measured = detail::advice::time_a_batch(first.count(), middle - warm, second.count(), batches - middle);
     times = times_of(pipeline, source);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 
 namespace sluice {
 
@@ -135,8 +136,8 @@ inline Timeline timeline_of(const PipelineTimes& times, std::string title) {
     const auto shown = [&](const StageTime& time) {
         return !inside || time.stage != times.stage_names.size();
     };
-    detail::pipeline_report::SpanWriter spans{timeline, times.stages.front().begin};
-    std::size_t first = times.stages.front().batch;
+    detail::pipeline_report::SpanWriter spans{timeline, (std::numeric_limits<double>::max)()};
+    std::size_t first = detail::pipeline_report::unknown;
     for (const StageTime& time : times.stages) {
         if (!shown(time))
             continue;
