@@ -146,7 +146,8 @@ def main():
     parser.add_argument("--repeats", type=int, default=1, help="runs of each program, where they might miss it")
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--operators", action="store_true", help="changes of operators, constants, conditions and assignments")
-    parser.add_argument("--seed", type=int, default=1, help="of --operators: which share")
+    parser.add_argument("--seed", type=lambda text: [int(seed) for seed in text.split(",")], default=[1],
+                        help="of --operators: which share; several as 3,4")
     parser.add_argument("--count", type=int, default=60, help="of --operators: how many")
     parser.add_argument("--kind", default="", help="of --operators: a regular expression that a kind matches")
     parser.add_argument("--budget", type=float, default=60, help="of --operators: seconds for one change")

@@ -207,11 +207,11 @@ def judge(number, change, programs, budget):
     return "", len(reaching), len(reaching)
 
 
-def chosen_changes(sources, options, reached=None):
+def chosen_changes(sources, options, seed, reached=None):
     """A share of those that compile, and that are not made at compile time alone."""
     former = pathlib.Path(options.again).read_text() if options.again else ""
     order = sorted(sources.changes)
-    random.Random(options.seed).shuffle(order)
+    random.Random(seed).shuffle(order)
     wanted = [number for number in order if re.search(options.only, sources.changes[number].where())
               and re.search(options.kind, sources.changes[number].kind) and number not in sources.dropped
               and (reached is None or number in reached or not sources.changes[number].at_compile_time)]
@@ -237,7 +237,13 @@ def run(include, options):
         return 1
     programs = prepare(sources, work, options)
     reached = set().union(*(program.reached for program in programs))
-    chosen = chosen_changes(sources, options, reached)
+    survived = sum(judge_share(sources, programs, reasons, options, seed, reached) for seed in options.seed)
+    return 1 if survived else 0
+
+
+def judge_share(sources, programs, reasons, options, seed, reached):
+    """Judges a seed's share of the changes. How many survive without a reason."""
+    chosen = chosen_changes(sources, options, seed, reached)
     killed, excused, survived, unreached = 0, 0, 0, 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         judged = pool.map(lambda of: (of, judge(of, sources.changes[of], programs, options.budget)), chosen)
@@ -254,6 +260,6 @@ def run(include, options):
                 survived += 1
                 unreached += reaching == 0
                 print(f"{'SURVIVED' if reaching else 'NOT REACHED'}  {change.where()}  ({ran} of {reaching} programs)", flush=True)
-    print(f"seed {options.seed}: of {len(chosen)} changes {killed} killed, {excused} survived with a reason, {survived} without one, "
-          f"{unreached} of them not reached; {len(sources.changes)} changes, {len(sources.dropped)} do not compile")
-    return 1 if survived else 0
+    print(f"seed {seed}: of {len(chosen)} changes {killed} killed, {excused} survived with a reason, {survived} without one, "
+          f"{unreached} of them not reached; {len(sources.changes)} changes, {len(sources.dropped)} do not compile", flush=True)
+    return survived

@@ -176,8 +176,14 @@ TEST_CASE("shown: pictures") {
     narrow.add({0, 5, 10.05, 10.06});
     narrow.add({0, 6, 20, 87.2});
     const std::size_t counter = narrow.add_counter("c");
-    for (const auto& [time, value] :
-         {std::pair{0.0, 0.5}, {1.0, 0.25}, {1.01, 0.75}, {2.0, 0.1}, {2.01, 0.9}, {2.02, 0.2}, {2.06, 0.3}})
+    for (const auto& [time, value] : {std::pair{0.0, 0.5},
+                                      {1.0, 0.25},
+                                      {1.01, 0.75},
+                                      {2.0, 0.4},
+                                      {2.01, 0.9},
+                                      {2.02, 0.1},
+                                      {2.03, 0.2},
+                                      {2.06, 0.3}})
         narrow.add_value(counter, time, value);
     check_shown("merged.svg", without_styles(to_svg(narrow, {.merge_above = 0})));
 
@@ -190,6 +196,21 @@ TEST_CASE("shown: pictures") {
         check_shown(name, without_styles(to_svg(instants)));
     }
     CHECK_THROWS_AS((void)to_svg(narrow, {.begin = 5, .end = 5}), Error);
+
+    // Times up to 1e15 us.
+    Timeline far;
+    far.add_row("all");
+    far.add({0, 0, -1e15, 1e15});
+    far.add_value(far.add_counter("c"), -1e15, 1);
+    far.add_value(0, 1e15, 2);
+    CHECK_NOTHROW((void)to_svg(far));
+    for (const double time : {-1.1e15, 1.1e15}) {
+        Timeline span = far, value = far;
+        span.add({0, 1, time, time});
+        value.add_value(0, time, 1);
+        CHECK_THROWS_AS((void)to_svg(span), Error);
+        CHECK_THROWS_AS((void)to_svg(value), Error);
+    }
 }
 
 TEST_CASE("shown: pages") {
@@ -294,7 +315,8 @@ TEST_CASE("shown: a pipeline's plan") {
     encode = {.name = "encode", .unit = "GPU 1", .streams = {2}, .external_stream = true, .reads = {0}};
     encode.window = 5;
     encode.batches_a_run = 2;
-    encode.every = 3;
+    encode.every = 2;
+    encode.device_bytes = encode.pinned_bytes = 1;
     encode.has_output = true;
     encode.waits = {{0, false, 0}, {2, true, 1}};
     StageDescription& change = plan.stages[2];
@@ -305,6 +327,7 @@ TEST_CASE("shown: a pipeline's plan") {
               .reads = {1},
               .in_place = true,
               .has_output = true};
+    change.multiprocessors = 1;
     StageDescription& write = plan.stages[3];
     write = {.name = "write", .unit = "CPU", .is_cpu = true, .lanes = 3, .reads = {0, 2}};
     write.waits = {{0, true, 0}};
