@@ -53,6 +53,13 @@ std::string without_styles(const std::string& text) {
     return shown;
 }
 
+SvgOptions options_with(double width, const char* caption) {
+    SvgOptions options;
+    options.width = width;
+    options.caption = caption;
+    return options;
+}
+
 /// With 1088 pixels, 122 of them for names and 16 at the right, a microsecond takes 9.5 pixels.
 Timeline steps() {
     Timeline timeline("Steps");
@@ -145,11 +152,12 @@ DeviceActivities activities() {
 } // namespace
 
 TEST_CASE("shown: pictures") {
-    check_shown("wide.svg", without_styles(to_svg(steps(), {.width = 1088, .caption = "What it shows."})));
+    check_shown("wide.svg", without_styles(to_svg(steps(), options_with(1088, "What it shows."))));
     const auto [first, second] = two_runs();
-    check_shown("narrow.svg", without_styles(to_svg(
-                                  {&first, &second},
-                                  {.width = 310, .begin = 5, .caption = "One.\nTwo.", .merge_above = 3})));
+    SvgOptions part = options_with(310, "One.\nTwo.");
+    part.begin = 5;
+    part.merge_above = 3;
+    check_shown("narrow.svg", without_styles(to_svg({&first, &second}, part)));
     check_shown("empty.svg", without_styles(to_svg(std::vector<const Timeline*>{})));
 
     // 104 spans at the same time, of which the last five share a lane; and two that begin where others end.
@@ -185,7 +193,9 @@ TEST_CASE("shown: pictures") {
                                       {2.03, 0.2},
                                       {2.06, 0.3}})
         narrow.add_value(counter, time, value);
-    check_shown("merged.svg", without_styles(to_svg(narrow, {.merge_above = 0})));
+    SvgOptions merging;
+    merging.merge_above = 0;
+    check_shown("merged.svg", without_styles(to_svg(narrow, merging)));
 
     // What lasts no time has an axis all the same, long enough to tell its ticks apart.
     for (const auto& [name, time] :
@@ -195,7 +205,8 @@ TEST_CASE("shown: pictures") {
         instants.add({0, 0, time, time});
         check_shown(name, without_styles(to_svg(instants)));
     }
-    CHECK_THROWS_AS((void)to_svg(narrow, {.begin = 5, .end = 5}), Error);
+    merging.begin = merging.end = 5;
+    CHECK_THROWS_AS((void)to_svg(narrow, merging), Error);
 
     // Times up to 1e15 us.
     Timeline far;
