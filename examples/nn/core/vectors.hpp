@@ -31,12 +31,27 @@ SLUICE_HOST_DEVICE inline void load(const T* from, float (&to)[Width]) {
     to_floats(load_vector<Width>(from), to);
 }
 
-/// Rounds to `T`, and returns what was stored.
+/// Rounds to `T`, and returns what was stored: on a device, in global memory.
 template <std::size_t Width, class T>
 SLUICE_HOST_DEVICE inline Vector<T, Width> store(T* to, const float (&from)[Width]) {
     Vector<T, Width> stored;
     for (std::size_t i = 0; i < Width; ++i)
         stored.values[i] = static_cast<T>(from[i]);
+#if defined(__CUDA_ARCH__)
+    // 16 bytes in one instruction each, which nvcc would cut to single elements in most kernels.
+    if constexpr (Width * sizeof(T) % 16 == 0) {
+        const auto word = [&](std::size_t i) {
+            if constexpr (sizeof(T) == 4)
+                return __float_as_uint(stored.values[i]);
+            else
+                return stored.values[2 * i].bits() | unsigned{stored.values[2 * i + 1].bits()} << 16;
+        };
+        for (std::size_t i = 0; i < Width * sizeof(T) / 4; i += 4)
+            __stwb(reinterpret_cast<uint4*>(to) + i / 4,
+                   make_uint4(word(i), word(i + 1), word(i + 2), word(i + 3)));
+        return stored;
+    }
+#endif
     *reinterpret_cast<Vector<T, Width>*>(to) = stored;
     return stored;
 }

@@ -301,12 +301,6 @@ struct FinishGradients {
     }
 };
 
-/// Rows that a thread takes at once of maps that are taken 16 bytes at a time: what it needs of each column is loaded once. They
-/// are so far apart that neighbouring threads load neighbouring rows.
-template <std::size_t Width>
-inline constexpr std::size_t row_strip = Width == 1 ? 1 : 4;
-inline constexpr std::size_t row_distance = 32;
-
 /// dx = weight / deviation * (g - mean(g) - normalised * mean(g * normalised)). With `scale` and `bias`, g is 0 where the ReLU
 /// after them was.
 template <class T, std::size_t Width>
@@ -321,48 +315,30 @@ struct InputGradient {
     const float* weight_gradient;
     const float* bias_gradient;
     T* in_gradient;
-    std::size_t rows;
     std::size_t columns;
     float inverse_rows;
 
-    SLUICE_HOST_DEVICE void operator()(std::size_t strip, std::size_t vector) const {
-        constexpr std::size_t taken = row_strip<Width>;
-        constexpr std::size_t distance = taken == 1 ? 1 : row_distance;
+    SLUICE_HOST_DEVICE void operator()(std::size_t row, std::size_t vector) const {
         const std::size_t column = vector * Width;
-        const std::size_t first = strip / distance * (taken * distance) + strip % distance;
-        Vector<T, Width> g[taken], x[taken];
-        for (std::size_t i = 0; i < taken; ++i) {
-            const std::size_t row = first + i * distance;
-            if (row < rows) {
-                g[i] = load_vector<Width>(gradient + row * columns + column);
-                x[i] = load_vector<Width>(in + row * columns + column);
-            }
-        }
-        const ScaleBias<Width> relu(scale, bias, column);
-        float factor[Width], centre[Width], slope[Width], offset[Width], inverse[Width];
-        load(weight + column, factor);
+        const std::size_t at = row * columns + column;
+        float g[Width], x[Width], w[Width], centre[Width], inverse[Width], dw[Width], db[Width];
+        load(gradient + at, g);
+        load(in + at, x);
+        load(weight + column, w);
         load(mean + column, centre);
         load(inverse_deviation + column, inverse);
-        load(weight_gradient + column, slope);
-        load(bias_gradient + column, offset);
+        load(weight_gradient + column, dw);
+        load(bias_gradient + column, db);
+        if (scale != nullptr) {
+            const ScaleBias<Width> relu(scale, bias, column);
+            for (std::size_t i = 0; i < Width; ++i)
+                g[i] = relu.template passes<T>(x[i], i) ? g[i] : 0.0f;
+        }
         for (std::size_t i = 0; i < Width; ++i) {
-            factor[i] *= inverse[i];
-            slope[i] *= inverse[i] * inverse_rows;
-            offset[i] *= inverse_rows;
+            const float normalised = (x[i] - centre[i]) * inverse[i];
+            g[i] = w[i] * inverse[i] * (g[i] - inverse_rows * (db[i] + normalised * dw[i]));
         }
-        for (std::size_t k = 0; k < taken; ++k) {
-            const std::size_t row = first + k * distance;
-            if (row >= rows)
-                return;
-            float result[Width];
-            for (std::size_t i = 0; i < Width; ++i) {
-                const float value = static_cast<float>(x[k].values[i]);
-                const bool passes = scale == nullptr || relu.template passes<T>(value, i);
-                const float given = passes ? static_cast<float>(g[k].values[i]) : 0.0f;
-                result[i] = factor[i] * (given - (offset[i] + (value - centre[i]) * slope[i]));
-            }
-            store(in_gradient + row * columns + column, result);
-        }
+        store(in_gradient + at, g);
     }
 };
 

@@ -12,8 +12,10 @@
 
 namespace nn::detail {
 
-/// Parts that the rows are split into on a device, each summed by a block: six, at most, for each multiprocessor of an H200.
-inline std::size_t row_parts(std::size_t rows) { return std::clamp<std::size_t>(ceil_div(rows, 64), 1, 792); }
+/// Parts that the rows are split into on a device, each summed by a block.
+inline std::size_t row_parts(std::size_t rows) {
+    return std::clamp<std::size_t>(ceil_div(rows, 64), 1, 1024);
+}
 
 /// Calls `functor.at<Width>(row, column, of_column, of_row, first, second)` for all elements, `Width` columns at a time, and then
 /// `finish(column, sum of first, sum of second)` for each column. `functor.of_column<Width>(column)` loads what `at` needs of a

@@ -2,7 +2,6 @@
 /// Bodies of batch_norm.hpp, the same for both backends, and their explicit instantiation.
 #pragma once
 
-#include <nn/core/ceil_div.hpp>
 #include <nn/elementwise/for_each.hpp>
 #include <nn/norm/batch_norm.hpp>
 #include <nn/norm/detail/batch_norm.hpp>
@@ -38,12 +37,6 @@ FinishStatistics<T> finish_statistics(const T* in, std::size_t rows, const Batch
             static_cast<double>(rows),
             options.epsilon,
             options.momentum};
-}
-
-/// Strips of `row_strip` rows each, in whole groups of `row_distance`.
-template <std::size_t Width>
-std::size_t row_strips(std::size_t rows) {
-    return Width == 1 ? rows : ceil_div(rows, row_strip<Width> * row_distance) * row_distance;
 }
 
 inline void require_scratch(std::size_t size, std::size_t rows, std::size_t channels) {
@@ -160,12 +153,12 @@ void batch_norm_backward(sluice::BasicStreamRef<B> stream, const BatchNorm<B>& n
                                            gradients.other_gradient.data(), gradients.gradient.data(),
                                            norm.mean.data(), norm.inverse_deviation.data(), columns});
         }
-        detail::for_each(stream, detail::row_strips<width()>(in.rows()), columns / width(),
+        detail::for_each(stream, in.rows(), columns / width(),
                          detail::InputGradient<T, width()>{
                              in.data(), gradients.gradient.data(), scale, bias, norm.weight.data(),
                              norm.mean.data(), norm.inverse_deviation.data(),
                              gradients.weight_gradient.data(), gradients.bias_gradient.data(),
-                             gradients.in_gradient.data(), in.rows(), columns,
+                             gradients.in_gradient.data(), columns,
                              static_cast<float>(1.0 / static_cast<double>(in.rows()))});
     });
 }
