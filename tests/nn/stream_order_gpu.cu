@@ -1,8 +1,9 @@
 // The check of a call's place in its stream finds kernels that do not wait for the one before them, and no others.
 #include <nn/dnn/detail/stream_order.hpp>
+#include <nn/elementwise/for_each.cuh>
 #include <nn/gemm/detail/gemm_tf32_launch.cuh>
 
-#include "nn/support.hpp"
+#include "nn/giou_loss_case.hpp"
 
 namespace nn_stream_order {
 
@@ -42,6 +43,12 @@ __global__ void add_one_kernel(Work work) {
     work.workspace[i] = value;
     work.out[i] = work.workspace[i] + 1.0f;
 }
+
+struct AddOne {
+    const float* in;
+    float* out;
+    __device__ void operator()(std::size_t i) const { out[i] = in[i] + 1.0f; }
+};
 
 struct Case {
     Stream stream;
@@ -100,6 +107,49 @@ TEST_CASE("stream order: a kernel that waits, or is launched without leave to be
     for (const Before before : {Before::nothing, Before::read, Before::write_output, Before::all})
         CHECK(one.check.keeps_stream_order(one.stream, [&] { one.launch_late(before); }));
     CHECK(one.has_inputs());
+}
+
+TEST_CASE("stream order: element-wise kernels and box losses, which begin early, are right") {
+    NN_TEST_RANDOM(random);
+    Case one(random);
+    const AddOne add_one{one.in().data(), reinterpret_cast<float*>(one.check.outputs().data())};
+    CHECK(one.check.keeps_stream_order(one.stream,
+                                       [&] { nn::detail::for_each(one.stream.ref(), count, add_one); }));
+
+    // Predictions of 300 rows, and as many rows of targets.
+    constexpr std::size_t rows = 300, width = 3, predictions_at = 0, targets_at = 65536;
+    StreamOrderCheck check(2 * targets_at, rows * width * sizeof(nn::Box<float>) + 256);
+    std::vector<float> numbers = random.numbers(4 * rows * width);
+    std::vector<std::vector<nn::Box<float>>> lists(rows);
+    for (std::size_t row = 0; row < rows; ++row)
+        lists[row].assign(row % (width + 1), nn::Box<float>{1.0f, 2.0f, 5.0f, 7.0f});
+    sluice::RaggedPacker<nn::Box<float>, B> packer({rows, rows * width});
+    packer.pack(lists);
+    sluice::RaggedBatch<nn::Box<float>, B> batch({rows, rows * width});
+    packer.copy_to(one.stream, batch);
+    REQUIRE(batch.block().size() <= targets_at);
+    const auto to = [&](std::size_t at) { return check.inputs().data() + at; };
+    sluice::copy(one.stream, check.inputs().subspan(targets_at, batch.block().size()), batch.block());
+    const sluice::DeviceSpan<float, B> predictions{reinterpret_cast<float*>(to(predictions_at)),
+                                                   numbers.size()};
+    sluice::copy_and_wait(one.stream, predictions, numbers);
+    const sluice::RaggedLayout& layout = batch.layout();
+    const sluice::RaggedView<const nn::Box<float>> targets(
+        reinterpret_cast<const nn::Box<float>*>(to(targets_at + layout.values_at)),
+        reinterpret_cast<const std::int64_t*>(to(targets_at + layout.offsets_at)),
+        reinterpret_cast<const sluice::RaggedCounts*>(to(targets_at)), rows, rows * width);
+    nn::GiouScratch<B> scratch(rows);
+    for (const bool with_gradient : {false, true}) {
+        CAPTURE(with_gradient);
+        nn::GiouResult<float, B> result{{reinterpret_cast<float*>(check.outputs().data()), 1}};
+        if (with_gradient)
+            result.gradient = {reinterpret_cast<nn::Box<float>*>(check.outputs().data() + 256), rows * width};
+        CHECK(check.keeps_stream_order(one.stream, [&] {
+            nn::giou_mean_ragged(one.stream.ref(), nn::TorchvisionGiouLoss{},
+                                 nn::PaddedBoxes<const float, B>{predictions, rows, width}, targets, result,
+                                 scratch);
+        }));
+    }
 }
 
 TEST_CASE("stream order: a call whose results differ is not right, and what it throws is passed on") {
