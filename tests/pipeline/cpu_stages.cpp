@@ -188,7 +188,7 @@ TEST_CASE("CPU stages: those behind one that threw skip its batch and later ones
             });
             REQUIRE(error);
             CHECK(error->batch() == 4);
-            CHECK(calls_of_last == 4);
+            CHECK(calls_of_last.load() == 4);
         };
         check(std::integral_constant<unsigned, 0b101>{}); // the middle one runs on a stream
         check(std::integral_constant<unsigned, 0b111>{});

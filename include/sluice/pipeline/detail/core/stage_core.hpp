@@ -167,7 +167,8 @@ private:
                         const ThreadWaits& waits);
     void call_on_thread(std::size_t stage, std::size_t number, const ThreadWaits& waits,
                         typename StageCall<B>::OnThread on_thread, const void* batch);
-    bool await_on_thread(std::size_t stage, std::size_t number);
+    bool await_on_thread(std::size_t stage, std::size_t number, std::size_t called_for);
+    bool is_behind_fault(std::size_t number) const noexcept;
     Ref spare_stream();
 
     // Streams that are threads have CPU stages among them like any others.

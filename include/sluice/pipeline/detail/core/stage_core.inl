@@ -202,12 +202,13 @@ template <Backend B>
 void StageCore<B>::call_on_thread(std::size_t stage, std::size_t number, const ThreadWaits& waits,
                                   typename StageCall<B>::OnThread on_thread, const void* batch) {
     [[maybe_unused]] const auto scope = checks.scope(*this, stage, streams.of(stage, number), number);
-    bool ready = !fault_.known();
+    bool ready = true;
     try {
         for_each_thread_wait(stage, number, waits, [&](std::size_t of, std::size_t of_batch) {
-            ready = ready && await_on_thread(of, of_batch);
+            ready = ready && await_on_thread(of, of_batch, number);
         });
-        if (ready) {
+        // Again, since what it waited for may have failed meanwhile.
+        if (ready && !is_behind_fault(number)) {
             const Range range(name(stage));
             const BasicStreamRef<Host> stream = threads_[stage].stream_of(number);
             checks.before_thread_calls(*this, stage, number);
@@ -224,13 +225,19 @@ void StageCore<B>::call_on_thread(std::size_t stage, std::size_t number, const T
     order->semaphore(stage, number).signal(order->lap_of(stage, number));
 }
 
-// Waits on a thread. False when what it waits for will not come.
+// Whether a CPU stage has thrown for batch `number`, or one before it: batches before that one pass all stages.
 template <Backend B>
-bool StageCore<B>::await_on_thread(std::size_t stage, std::size_t number) {
+bool StageCore<B>::is_behind_fault(std::size_t number) const noexcept {
+    return fault_.known() && fault_.batch() <= number;
+}
+
+// Waits on a thread, for a stage that is called for batch `called_for`. False when that one is not to be called any more.
+template <Backend B>
+bool StageCore<B>::await_on_thread(std::size_t stage, std::size_t number, std::size_t called_for) {
     [[maybe_unused]] const typename Checks::LibraryScope scope;
     const auto wait = order->wait_of(stage, number);
     while (!wait.semaphore->wait_for(wait.value, std::chrono::milliseconds(20))) {
-        if (fault_.known())
+        if (is_behind_fault(called_for))
             return false;
         // A device that has failed signals nothing.
         if (!plan.stages[stage].aside)
@@ -342,7 +349,7 @@ template <Backend B>
 void StageCore<B>::await_mark(std::size_t stage, std::size_t number) {
     if constexpr (has_threads) {
         if (plan.stages[stage].needs_semaphore && !plan.stages[stage].needs_event) {
-            (void)await_on_thread(stage, number);
+            (void)await_on_thread(stage, number, number);
             return;
         }
     }
