@@ -1,5 +1,5 @@
-// Whole reports of made-up runs, as they were looked at: tests/data/reports has them, their numbers worked out by hand. Whoever changes
-// how reports look writes them anew, `SLUICE_TEST_WRITE_REPORTS=1 test_report`, and looks at what has changed.
+// Whole reports of made-up runs, as they were looked at: tests/data/reports has them, their numbers worked out by hand. A change of
+// how reports look writes them anew, `SLUICE_TEST_WRITE_REPORTS=1 test_report`; look at what has changed.
 #include <cstddef>
 #include <cstdlib>
 #include <fstream>
