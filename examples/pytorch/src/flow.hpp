@@ -165,7 +165,7 @@ inline Ref call(PyObject* function, PyObject* data) {
     return Ref::taken(PyObject_CallFunctionObjArgs(words[Word::call], function, data, nullptr));
 }
 
-/// The memory of batches that are over, but for what somebody holds, goes with the call of this; see `submit` in pipeline.py.
+/// The memory of batches that are over, but for what is still held, goes with the call of this; see `submit` in pipeline.py.
 inline void stage(const Way& way, std::intptr_t place, std::intptr_t slot, Ref& data, bool is_last) {
     PyObject* const made = item(way[Way::made], place);
     if (is_last)

@@ -94,7 +94,7 @@ inline void put(PyObject* list, std::intptr_t place, Ref value) {
     check(PyList_SetItem(list, place, value.release()));
 }
 
-/// Whether nobody but the storage object holds its memory.
+/// Whether the storage object alone holds its memory.
 inline bool is_held(PyObject* storage) {
     const Ref cdata = attribute(storage, words.cdata);
     return number(
@@ -122,7 +122,7 @@ inline Ref storages_in(PyObject* tree) {
     return Ref::taken(PyObject_CallFunctionObjArgs(words[Word::storages_in], tree, nullptr));
 }
 
-/// How often PyTorch saw a tensor written; of one made under inference_mode, nobody counts.
+/// How often PyTorch saw a tensor written; of one made under inference_mode that is not counted.
 inline Ref version_of(PyObject* tensor) {
     PyObject* const found = PyObject_GetAttr(tensor, words.version.get());
     if (found != nullptr)

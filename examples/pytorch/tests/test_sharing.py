@@ -1,4 +1,4 @@
-"""Stages that share what nobody named: found in the first batches, and ordered; and results that a stage writes again."""
+"""Stages that share what was not named: found in the first batches, and ordered; and results that a stage writes again."""
 
 import warnings
 
@@ -58,7 +58,7 @@ class Script:
 
 
 class Frozen(Script):
-    """Both use one model, which nobody writes, with an optimizer of all of it."""
+    """Both use one model, which is not written, with an optimizer of all of it."""
 
     def make(self):
         super().make()

@@ -102,8 +102,8 @@ class Baseline:
 
 @contextlib.contextmanager
 def allowed(baselines: Sequence[Baseline]) -> Iterator[None]:
-    """Whoever comes to hold memory of `baselines` within, such as a graph, may. Garbage that holds it must not go within: it
-    would hide one who came. What garbage is made within, goes."""
+    """What comes to hold memory of `baselines` within, such as a graph, may. Garbage that holds it must not go within: it
+    would hide one that came. What garbage is made within, goes."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

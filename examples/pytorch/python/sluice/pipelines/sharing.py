@@ -1,4 +1,4 @@
-"""What stages on streams of their own share, though nobody said so: found in the first batches, and ordered.
+"""What stages on streams of their own share without saying so: found in the first batches, and ordered.
 
 A stage that writes a tensor which another one uses, such as a weight, has to run on that one's stream. Each stage's first calls
 run alone: the second tells what its Python code reaches, the third, where stages reach the same, which memory its operations use
@@ -163,7 +163,7 @@ class Sharing:
         return result
 
     def is_suspicious(self) -> bool:
-        """Whether stages may share something: without that, nobody follows operations."""
+        """Whether stages may share something: without that, operations are not followed."""
         return any(not self.uses[a].is_looked_into() or not self.uses[b].is_looked_into()
                    or self.uses[a].reached.keys() & self.uses[b].reached.keys() for a, b in self.pairs())
 

@@ -184,7 +184,7 @@ class Watch:
         self.files: dict[str, bool] = {}
         self.seen: set[Any] = set()
         self.aside: Optional[types.FrameType] = None  # imports, or compiles
-        self.before: Any = None  # somebody else's profiler
+        self.before: Any = None  # another profiler
         self.outer: Any = None  # that of another watch around this one
         self.threads: Any = None
 
