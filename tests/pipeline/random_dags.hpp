@@ -75,10 +75,65 @@ constexpr std::array<DagStage, 6> random_shape(std::uint64_t seed, bool cpu, boo
     return shape;
 }
 
+/// A pipeline of a random shape. Its own type's functions are called, but what calls them is compiled once for all shapes.
+template <Backend B>
+class RandomPipeline {
+public:
+    virtual ~RandomPipeline() = default;
+    virtual void submit_to_stay(PinnedSpan<const Word, B> batch) = 0;
+    virtual void submit(const SourceBatch<PinnedBuffer<Word, B>, B>& batch) = 0;
+    virtual void submit(const SourceBatch<PinnedSpan<const Word, B>, B>& batch) = 0;
+    virtual void flush() = 0;
+    virtual void finish() = 0;
+    virtual std::size_t submitted() const = 0;
+    virtual std::uint64_t refusals() const = 0;
+};
+template <class D, Backend B = typename D::backend>
+class RandomPipelineOf final : public RandomPipeline<B> {
+public:
+    RandomPipelineOf(D& dag, const PipelineOptions& options) : pipeline_(dag.pipeline(options)) {}
+    void submit_to_stay(PinnedSpan<const Word, B> batch) override { pipeline_.submit(batch).stays(); }
+    void submit(const SourceBatch<PinnedBuffer<Word, B>, B>& batch) override { pipeline_.submit(batch); }
+    void submit(const SourceBatch<PinnedSpan<const Word, B>, B>& batch) override { pipeline_.submit(batch); }
+    void flush() override { pipeline_.flush(); }
+    void finish() override { pipeline_.finish(); }
+    std::size_t submitted() const override { return pipeline_.submitted(); }
+    std::uint64_t refusals() const override { return pipeline_.graph_counters().refusals; }
+
+private:
+    decltype(std::declval<D&>().pipeline({})) pipeline_;
+};
+
+/// The same for a `Dag`.
+template <Backend B>
+class RandomDag {
+public:
+    virtual ~RandomDag() = default;
+    virtual DagOf<B>& dag() = 0;
+    virtual int slots_for(const PipelineOptions& options) = 0;
+    virtual std::unique_ptr<RandomPipeline<B>> pipeline(const PipelineOptions& options) = 0;
+};
+template <class D, Backend B = typename D::backend>
+class RandomDagOf final : public RandomDag<B> {
+public:
+    explicit RandomDagOf(std::size_t words) : dag_(words) {}
+    static std::unique_ptr<RandomDag<B>> make(std::size_t words) {
+        return std::unique_ptr<RandomDag<B>>(new RandomDagOf(words));
+    }
+    DagOf<B>& dag() override { return dag_; }
+    int slots_for(const PipelineOptions& options) override { return test::slots_for(dag_, options); }
+    std::unique_ptr<RandomPipeline<B>> pipeline(const PipelineOptions& options) override {
+        return std::unique_ptr<RandomPipeline<B>>(new RandomPipelineOf<D>(dag_, options));
+    }
+
+private:
+    D dag_;
+};
+
 /// Runs one shape `times` times, each time in another way.
-template <class D>
-void check_randomly(std::uint64_t seed, int times) {
-    using B = typename D::backend;
+template <Backend B>
+void check_randomly(DagShape shape, std::unique_ptr<RandomDag<B>> (*make_dag)(std::size_t words),
+                    std::uint64_t seed, int times) {
     constexpr std::size_t words = 16;
     static const Inputs<B> inputs(6, words);
     static const bool shares = can_share<B>();
@@ -94,19 +149,20 @@ void check_randomly(std::uint64_t seed, int times) {
                                        Schedule::graphed, Schedule::graphed);
         const std::size_t distinct = pick(1u, 2u, 3u, 6u);
         const std::size_t count = pick(3u, 20u, 40u, 100u);
-        D dag(words);
-        for (std::size_t stage = 0; stage < D::stages; ++stage) {
+        const std::unique_ptr<RandomDag<B>> held = make_dag(words);
+        DagOf<B>& dag = held->dag();
+        for (std::size_t stage = 0; stage < shape.size(); ++stage) {
             // What makes nothing has nowhere but its memory to leave a trace.
-            const bool may = D::shape[stage].output && D::shape[stage].window < 2 &&
-                             D::shape[stage].every == 1 && D::batches_a_run(stage) == 1;
+            const bool may = shape[stage].output && shape[stage].window < 2 && shape[stage].every == 1 &&
+                             batches_a_run(shape, stage) == 1;
             dag.lanes[stage] = may && random.below(3) == 0 ? pick(2, 3) : 1;
             dag.graphed[stage] = random.below(12) != 0;
-            if (shares && !D::shape[stage].cpu && random.below(16) == 0)
+            if (shares && !shape[stage].cpu && random.below(16) == 0)
                 dag.multiprocessors[stage] = 8;
         }
         PipelineOptions options = dag_options(schedule, pick(1, 2, 3, 4), pick(0, 1, 4, 5, 16));
         options.launch_blocking = random.below(12) == 0;
-        options.slots = slots_for(dag, options);
+        options.slots = held->slots_for(options);
         Delay::set({.seed = seed * 1000 + static_cast<std::uint64_t>(time),
                     .one_in = pick(0u, 3u, 10u),
                     .microseconds = pick(50u, 300u)});
@@ -115,21 +171,21 @@ void check_randomly(std::uint64_t seed, int times) {
         CAPTURE(options.slots);
         CAPTURE(options.steps_per_graph);
         CAPTURE(count);
-        auto pipeline = dag.pipeline(options);
+        const std::unique_ptr<RandomPipeline<B>> pipeline = held->pipeline(options);
         std::vector<std::size_t> ends;
         const auto at_random = [&] {
             if (end_in == 0 || random.below(end_in) != 0)
                 return;
             if (random.below(2) == 0) {
-                pipeline.flush();
+                pipeline->flush();
             } else {
-                pipeline.finish();
-                ends.push_back(pipeline.submitted());
+                pipeline->finish();
+                ends.push_back(pipeline->submitted());
             }
         };
         if (random.below(2) == 0) {
             for (std::size_t batch = 0; batch < count; ++batch) {
-                pipeline.submit(inputs[batch % distinct]).stays();
+                pipeline->submit_to_stay(inputs[batch % distinct]);
                 at_random();
             }
         } else {
@@ -143,7 +199,7 @@ void check_randomly(std::uint64_t seed, int times) {
             Source source{make, fill_words, of_source};
             const auto submit_all = [&](auto& batches) {
                 for (const auto& batch : batches) {
-                    pipeline.submit(batch);
+                    pipeline->submit(batch);
                     at_random();
                 }
             };
@@ -158,10 +214,10 @@ void check_randomly(std::uint64_t seed, int times) {
                 submit_all(zipped);
             }
         }
-        pipeline.finish();
-        CHECK(pipeline.submitted() == count);
+        pipeline->finish();
+        CHECK(pipeline->submitted() == count);
         CHECK(dag.memories() == dag.expected(repeating(count, distinct), nullptr, ends));
-        CHECK(pipeline.graph_counters().refusals == 0);
+        CHECK(pipeline->refusals() == 0);
     }
 }
 
@@ -178,8 +234,8 @@ void check_random_shapes(int times) {
         (
             [&] {
                 constexpr auto shape = random_shape(all[Is], cpu, slots);
-                check_randomly<Dag<B, shape[0], shape[1], shape[2], shape[3], shape[4], shape[5]>>(
-                    all[Is], times / static_cast<int>(count));
+                using D = Dag<B, shape[0], shape[1], shape[2], shape[3], shape[4], shape[5]>;
+                check_randomly<B>(D::shape, &RandomDagOf<D>::make, all[Is], times / static_cast<int>(count));
             }(),
             ...);
     }
