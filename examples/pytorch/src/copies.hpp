@@ -26,7 +26,7 @@ inline void require(int error) {
 /// A contiguous tensor of the host, of a type that is known, without a gradient.
 struct Source {
     static constexpr std::size_t most = 8; // dimensions
-    PyObject* tensor;
+    PyObject* tensor = nullptr;
     std::array<std::int64_t, most> sizes{};
     std::size_t dimensions = 0, bytes = 0;
     std::int32_t type = 0;
@@ -35,20 +35,25 @@ struct Source {
     bool look_at(PyObject* leaf) {
         tensor = leaf;
         const Ref dtype = attribute(leaf, words.dtype);
-        PyObject* const known = PyDict_GetItemWithError(words[Word::types], dtype.get());
-        if (known == nullptr || !is_true(attribute(leaf, words.is_cpu)) ||
-            is_true(attribute(leaf, words.requires_grad)) || !is_true(called(leaf, words.is_contiguous)) ||
-            is_true(called(leaf, words.is_neg)))
+        if (!is_true(attribute(leaf, words.is_cpu)) || is_true(attribute(leaf, words.requires_grad)) ||
+            !is_true(called(leaf, words.is_contiguous)) || is_true(called(leaf, words.is_neg)))
+            return false;
+        return take(dtype.get(), attribute(leaf, words.shape).get());
+    }
+
+    /// Of another tensor's type and shape.
+    bool take(PyObject* dtype, PyObject* shape) {
+        PyObject* const known = PyDict_GetItemWithError(words[Word::types], dtype);
+        if (known == nullptr)
             return false;
         const long long found = number(known);
         type = static_cast<std::int32_t>(found >> 8);
         bytes = static_cast<std::size_t>(found & 0xff);
-        const Ref shape = attribute(leaf, words.shape);
-        dimensions = static_cast<std::size_t>(PyTuple_Size(shape.get()));
+        dimensions = static_cast<std::size_t>(PyTuple_Size(shape));
         if (dimensions > most)
             return false;
         for (std::size_t i = 0; i < dimensions; ++i) {
-            sizes[i] = number(PyTuple_GetItem(shape.get(), static_cast<std::intptr_t>(i)));
+            sizes[i] = number(PyTuple_GetItem(shape, static_cast<std::intptr_t>(i)));
             bytes *= static_cast<std::size_t>(sizes[i]);
         }
         return true;

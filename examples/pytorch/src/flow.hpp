@@ -31,6 +31,39 @@ struct Way {
 
     PyObject* operator[](int place) const { return item(tuple, place); }
     Steps& plan() const { return *static_cast<Steps*>(PyLong_AsVoidPtr((*this)[steps])); }
+
+    /// Memory for a copy on the device, at `address`.
+    Ref allocated(const Source& source, void*& address) const {
+        return source.allocated(static_cast<std::int32_t>(number((*this)[device_type])),
+                                static_cast<std::int32_t>(number((*this)[device_index])), address);
+    }
+
+    /// A batch has the slot now. Memory of the one before it goes, but for what somebody holds.
+    void begin_slot(std::intptr_t slot, PyObject* index) const {
+        append_held((*this)[late], item((*this)[fresh], slot));
+        put((*this)[fresh], slot, Ref::another(words[Word::empty]));
+        put((*this)[batches], slot, Ref::another(index));
+    }
+};
+
+/// What was late before this batch: by its end, whoever holds it keeps it.
+class Over {
+public:
+    explicit Over(const Way& way) : way_(way), storages_(Ref::taken(PyList_AsTuple(way[Way::late]))) {}
+
+    void finish() const {
+        PyObject* const storages = storages_.get();
+        check(PyList_SetSlice(way_[Way::late], 0, size(storages), nullptr));
+        for (std::intptr_t i = 0; i < size(storages); ++i)
+            if (is_held(item(storages, i))) {
+                put(way_[Way::state], 1, storages_);
+                return;
+            }
+    }
+
+private:
+    Way way_;
+    Ref storages_;
 };
 
 /// Of a slot: moments of its begin, its end, its end where a result is read, and of each stage, or -1; an event, and the stream of copies.
@@ -114,8 +147,7 @@ inline Ref copied(const Way& way, PyObject* leaf, cudaStream_t stream) {
     Source source{};
     if (source.look_at(leaf)) {
         void* address = nullptr;
-        Ref result = source.allocated(static_cast<std::int32_t>(number(way[Way::device_type])),
-                                      static_cast<std::int32_t>(number(way[Way::device_index])), address);
+        Ref result = way.allocated(source, address);
         if (result.get() != nullptr) {
             source.copy(address, stream);
             return result;
@@ -165,8 +197,8 @@ inline Ref call(PyObject* function, PyObject* data) {
     return Ref::taken(PyObject_CallFunctionObjArgs(words[Word::call], function, data, nullptr));
 }
 
-/// The memory of batches that are over, but for what is still held, goes with the call of this; see `submit` in pipeline.py.
-inline void stage(const Way& way, std::intptr_t place, std::intptr_t slot, Ref& data, bool is_last) {
+/// What the stage made for the slot's batch before goes, but for what is still held; see `submit` in pipeline.py.
+inline void free_made(const Way& way, std::intptr_t place, std::intptr_t slot, bool is_last) {
     PyObject* const made = item(way[Way::made], place);
     if (is_last)
         for (std::intptr_t i = 0; i < size(item(made, slot)); ++i)
@@ -174,13 +206,16 @@ inline void stage(const Way& way, std::intptr_t place, std::intptr_t slot, Ref& 
     else
         append_held(way[Way::late], item(made, slot));
     put(made, slot, Ref::another(words[Word::empty]));
+}
+
+inline void stage(const Way& way, std::intptr_t place, std::intptr_t slot, Ref& data) {
     try {
         data = call(item(way[Way::functions], place), data.get());
     } catch (Raised) {
         put(way[Way::state], 0, Ref::taken(PyLong_FromLongLong(place)));
         throw;
     }
-    put(made, slot, storages_in(data.get()));
+    put(item(way[Way::made], place), slot, storages_in(data.get()));
 }
 
 /// `overlapped(way, index, slot, batch, reads)` enqueues all of a batch, and returns its result; or `unhandled`, with nothing done. Leaves in
@@ -195,51 +230,20 @@ inline Ref overlapped(PyObject* const* arguments) {
     const Turn turn{item(way[Way::turns], slot)};
     if (!begin(steps, turn))
         return Ref::another(words[Word::unhandled]);
-    PyObject* const late = way[Way::late];
-    const Ref over = Ref::taken(PyList_AsTuple(late));
-    append_held(late, item(way[Way::fresh], slot));
-    put(way[Way::fresh], slot, Ref::another(words[Word::empty])); // frees them
-    put(way[Way::batches], slot, Ref::another(arguments[1]));
+    const Over over{way};
+    way.begin_slot(slot, arguments[1]);
     Ref data = bring(way, batch, slot, steps.stream_of(static_cast<std::int32_t>(turn[Turn::copies])));
     const std::intptr_t count = size(way[Way::functions]);
     for (std::intptr_t place = 0; place < count; ++place) {
         const int moment = turn[Turn::first_stage + place];
         if (moment >= 0)
             require(steps.run(moment));
-        stage(way, place, slot, data, place + 1 == count);
+        free_made(way, place, slot, place + 1 == count);
+        stage(way, place, slot, data);
     }
     require(steps.run(turn[arguments[4] == words[Word::none] ? Turn::end : Turn::end_and_read]));
-    check(PyList_SetSlice(late, 0, size(over.get()), nullptr));
-    for (std::intptr_t i = 0; i < size(over.get()); ++i)
-        if (is_held(item(over.get(), i))) {
-            put(way[Way::state], 1, over);
-            break;
-        }
+    over.finish();
     return data;
-}
-
-template <Ref (*work)(PyObject* const*)>
-PyObject* guarded(PyObject*, PyObject* const* arguments, std::intptr_t) {
-    try {
-        return work(arguments).release();
-    } catch (Raised) {
-        return nullptr;
-    }
-}
-
-inline PyObject* functions(PyObject* given) {
-    constexpr int fast = 0x80; // METH_FASTCALL
-    static PyMethodDef methods[] = {{"overlapped", guarded<overlapped>, fast, nullptr}};
-    try {
-        words.take(given);
-        Ref result = Ref::taken(PyList_New(0));
-        for (PyMethodDef& method : methods)
-            check(
-                PyList_Append(result.get(), Ref::taken(PyCFunction_NewEx(&method, nullptr, nullptr)).get()));
-        return result.release();
-    } catch (Raised) {
-        return nullptr;
-    }
 }
 
 } // namespace sluice_flow

@@ -3,7 +3,7 @@
 /// return 0, or an error: of CUDA's, or one of steps.hpp's. `sluice_steps_functions` gives those that do a whole batch: flow.hpp.
 #include <memory>
 
-#include "flow.hpp"
+#include "replays.hpp"
 #include "steps.hpp"
 
 using sluice_steps::Steps;
@@ -78,5 +78,5 @@ SLUICE_STEPS const char* sluice_steps_message(int error) {
                                           : cudaGetErrorString(static_cast<cudaError_t>(error));
 }
 
-/// The functions of flow.hpp, as objects of Python's; null if one cannot be made. `words` is a tuple of what they use.
+/// The functions of flow.hpp and replays.hpp, as objects of Python's; null if one cannot be made. `words` is a tuple of what they use.
 SLUICE_STEPS PyObject* sluice_steps_functions(PyObject* words) { return sluice_flow::functions(words); }

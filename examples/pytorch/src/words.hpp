@@ -32,13 +32,17 @@ enum class Word {
     none,
     failed,
     types,
-    wrap
+    wrap,
+    address,
+    modes,
+    autocast,
+    yes
 };
 
 struct Words {
     PyObject *all = nullptr, *tensor = nullptr, *tuple = nullptr, *list = nullptr, *strided = nullptr;
     Ref cdata, untyped_storage, clone, version, layout, dtype, is_cpu, requires_grad, is_contiguous, is_neg,
-        shape, data_ptr;
+        shape, data_ptr, copy, grad;
 
     PyObject* operator[](Word word) const { return PyTuple_GetItem(all, static_cast<std::intptr_t>(word)); }
 
@@ -63,6 +67,8 @@ struct Words {
         is_neg = name("is_neg");
         shape = name("shape");
         data_ptr = name("data_ptr");
+        copy = name("copy_");
+        grad = name("grad");
     }
 };
 

@@ -41,3 +41,23 @@ class Rows:
 @pytest.fixture
 def rows(device: str) -> Rows:
     return Rows([3, 0, 1, 40, 7, 0, 2], device, behind=5)
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory):
+    """A library of src/steps_cuda.cpp over a pretended CUDA."""
+    from pretended_device import built
+    return built(tmp_path_factory.mktemp("pretended"))
+
+
+@pytest.fixture(params=["python", "library"])
+def by_library(request, monkeypatch):
+    """Whether a `GraphingDevice` has its batches done by the library; see `do_by_library`."""
+    if request.param == "python":
+        yield []
+        return
+    if torch.cuda.is_available():
+        pytest.skip("there is a CUDA device, which has a library of its own")
+    from graphing_device import GraphingDevice
+    from pretended_device import do_by_library
+    yield do_by_library(monkeypatch, GraphingDevice, request.getfixturevalue("compiled"))

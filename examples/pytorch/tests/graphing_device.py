@@ -54,6 +54,9 @@ class Graph:
     def __init__(self, recorded: Recorded) -> None:
         self.recorded = recorded
 
+    def handle(self) -> None:
+        """It is more than a launch."""
+
     def replay(self) -> None:
         with torch.no_grad():
             for func, args, kwargs, result in self.recorded.calls:

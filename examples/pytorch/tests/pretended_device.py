@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import shutil
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 
 from sluice.pipelines.compiled import UNHANDLED, CompiledSteps, Library
 from sluice.pipelines.devices import CpuDevice
+from sluice.pipelines.report import Times
 
 
 def built(folder: Path) -> Path:
@@ -63,3 +66,30 @@ class Pretended(CpuDevice):
 
     def give_away(self, memory, streams) -> None:
         self.given.append(memory.data_ptr())
+
+
+def do_by_library(monkeypatch: pytest.MonkeyPatch, kind: type, path: Path) -> list[bool]:
+    """Devices of `kind` have their batches done by the library, from the first on. Returns a list to which whole batches of graphs add whether
+    the library did them."""
+    done: list[bool] = []
+    numbers = iter(range(1000, 1 << 30))
+    calls = Library(path)
+    replays = calls.graphed
+
+    def counted(*arguments: Any) -> Any:
+        result = replays(*arguments)
+        done.append(result is not UNHANDLED)
+        return result
+
+    calls.graphed = counted
+    pretended = ctypes.CDLL(str(path))
+    pretended.pretended_clear(0)
+    pretended.pretended_stream(90, 1)
+    monkeypatch.setattr(torch.cuda, "device", lambda index: contextlib.nullcontext())
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda *_: None)
+    monkeypatch.setattr(kind, "stream", lambda self, priority=0: SimpleNamespace(cuda_stream=next(numbers)))
+    monkeypatch.setattr(kind, "current_stream", lambda self: 90)
+    monkeypatch.setattr(kind, "steps", lambda self, plan, streams: CompiledSteps(calls, 1, plan, streams))
+    monkeypatch.setattr(Times, "begin", lambda self, schedule: False)
+    monkeypatch.setattr(Times, "most", property(lambda self: 0, lambda self, value: None), raising=False)
+    return done

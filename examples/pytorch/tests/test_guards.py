@@ -13,6 +13,8 @@ from graphing_device import GraphingDevice
 
 import sluice
 
+pytestmark = pytest.mark.usefixtures("by_library")
+
 SCHEDULES = ["graphed", "automatic"]
 COUNT = 60  # `automatic` has chosen by then
 SETTINGS = types.SimpleNamespace(factor=2.0, unused=0)

@@ -7,14 +7,9 @@ import weakref
 
 import pytest
 import torch
-from pretended_device import Pretended, built
+from pretended_device import Pretended
 
 import sluice
-
-
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory):
-    return built(tmp_path_factory.mktemp("pretended"))
 
 
 @pytest.fixture

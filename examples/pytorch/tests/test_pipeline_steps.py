@@ -3,12 +3,10 @@ that this runs without a GPU."""
 
 import contextlib
 import ctypes
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
-from pretended_device import built
 from watched_device import WatchedDevice
 
 from sluice.pipelines.compiled import CompiledSteps, Library
@@ -109,11 +107,6 @@ def test_the_same_calls_as_the_plan_says(pretended, stages):
                              wait_on_host=lambda event: event.synchronize())
     assert log_of(lambda: CudaSteps(device, plan, streams), plan) == log_of(lambda: Steps(Logged(stream(90)), plan, streams), plan)
     assert pretended.current == (90, 1, 1) and pretended.device == 0  # the caller's, whose device is another
-
-
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory) -> Path:
-    return built(tmp_path_factory.mktemp("pretended"))
 
 
 @pytest.mark.parametrize("stages", [[1], [1, 2], [1, 2, 1], [1, 1], [1, 2, 3, 2], [CALLER], [CALLER, CALLER]])

@@ -90,9 +90,14 @@ class CapturedGraph:
         self.twins = twins
         self.new = True
 
+    def handle(self) -> Any:
+        """For CUDA's call that launches it, where that is all that a replay does."""
+        return None if self.new or self.twins else self.graph.raw_cuda_graph_exec()
+
     def replay(self) -> None:
         if not self.twins:
             self.graph.replay()
+            self.new = False
             return
         for twin in self.twins:
             twin.follow()

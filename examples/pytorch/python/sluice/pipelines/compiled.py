@@ -12,6 +12,7 @@ from typing import Any, Optional, Sequence
 
 import torch
 
+from sluice.pipelines.guards import ADDRESS, AUTOCAST, AUTOCAST_TYPE, MODES
 from sluice.pipelines.holders import count, storages_of
 from sluice.pipelines.plan import MOVED, Plan, Steps
 from sluice.pipelines.trees import CHILDLESS, call, tensors_of
@@ -43,11 +44,13 @@ class Library:
         self.settle = self.function(short.sluice_steps_settle, None, address)
         self.message = self.function(short.sluice_steps_message, ctypes.c_char_p, integer)
         self.overlapped: Any = None  # see src/flow.hpp
+        self.graphed: Any = None  # and src/replays.hpp
         if sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED"):
             words = (UNHANDLED, torch.Tensor, tuple, list, CONSTANTS, torch.strided, torch.Tensor.to, {"non_blocking": True}, count,
-                     storages_in, call, (), None, self.fail, TYPES, torch._C._aoti.alloc_tensors_by_stealing_from_void_ptrs)
+                     storages_in, call, (), None, self.fail, TYPES, torch._C._aoti.alloc_tensors_by_stealing_from_void_ptrs,
+                     ADDRESS, MODES, (AUTOCAST, AUTOCAST_TYPE, "cuda", "cpu"), True)
             made = self.function(short.sluice_steps_functions, ctypes.py_object, ctypes.py_object)(words)
-            self.overlapped, = made
+            self.overlapped, self.graphed = made
 
     def fail(self, error: int) -> None:
         torch.cuda.synchronize()  # PyTorch's own words, if work has failed
@@ -89,7 +92,7 @@ class CompiledSteps(Steps):
         self.handle = ctypes.c_void_p(handle)
         self.step = functools.partial(calls.run, self.handle)
         self.start = functools.partial(calls.begin, self.handle)
-        self.batch = calls.overlapped
+        self.batch, self.replays = calls.overlapped, calls.graphed
         weakref.finalize(self, calls.free, self.handle)
 
     def begin(self, moment: int, copied: int) -> Optional[int]:

@@ -83,6 +83,7 @@ class StageGraphs:
         self.refusal = ""
         self.changes: collections.Counter = collections.Counter()  # why graphs were dropped
         self.compared = False
+        self.dropped = 0  # how often graphs were
 
     def run(self, slot: int, stream: Any, inputs: Any, written: Sequence[Baseline] = ()) -> tuple[Any, bool]:
         """What the stage returned, and whether it lies in memory that the slot's next batch overwrites. `written` is such memory of
@@ -206,6 +207,7 @@ class StageGraphs:
         for form in self.forms.values():
             self.refuse(form, reason)
         self.refusal = reason
+        self.dropped += 1
         self.kept = [None] * len(self.kept)
 
     def drop(self, form: Form, changed: str) -> None:
@@ -216,6 +218,7 @@ class StageGraphs:
 
     def clear(self, form: Form) -> None:
         self.device.synchronize()  # graphs may be under way
+        self.dropped += 1
         self.recent = [None] * len(self.recent)
         for place in self.graphs:
             for signature in [signature for signature in place if signature[0] == form.key]:

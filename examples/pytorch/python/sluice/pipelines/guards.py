@@ -64,7 +64,7 @@ class Guard:
         self.sized: list[Any] = []
         self.sizes: list[int] = []
         self.sized_names: list[str] = []
-        self.lists: list[tuple[list, list[int], list, str]] = []
+        self.lists_of: list[tuple[list, list[int], list, str]] = []
         self.sets: list[tuple[Any, frozenset, str]] = []
         self.tensors: list[torch.Tensor] = []
         self.addresses: list[int] = []
@@ -88,7 +88,7 @@ class Guard:
     def members(self, held: list, name: str) -> None:
         """All members of a list: objects, and no numbers."""
         self.size(held, name)
-        self.lists.append((held, list(map(id, held)), list(held), name))
+        self.lists_of.append((held, list(map(id, held)), list(held), name))
 
     def attribute(self, owner: Any, attribute: str, value: Any, name: str) -> None:
         self.objects.append(owner)
@@ -112,6 +112,11 @@ class Guard:
         if tensor.requires_grad or isinstance(tensor, torch.nn.Parameter):
             self.attribute(tensor, "requires_grad", tensor.requires_grad, f"requires_grad of {name}")
 
+    def lists(self) -> tuple:
+        """In the order of `Guard` in src/guards.hpp, which reads them as they are then."""
+        return (self.containers, self.keys, self.items, self.objects, self.attributes, self.values, self.whole, self.whole_items, self.empty,
+                self.sized, self.sizes, self.tensors, self.addresses, self.lists_of, self.sets, self.surroundings)
+
     def holds(self, around: Surroundings) -> bool:
         """Whether all is as it was. A number that was replaced by the same one is not; `difference` finds that out."""
         same = operator.is_
@@ -126,7 +131,7 @@ class Guard:
                 return False
             if self.tensors and list(map(ADDRESS, self.tensors)) != self.addresses:
                 return False
-            if self.lists and not all(list(map(id, now)) == then for now, then, _, _ in self.lists):
+            if self.lists_of and not all(list(map(id, now)) == then for now, then, _, _ in self.lists_of):
                 return False
             if self.sets and not all(now == then for now, then, _ in self.sets):
                 return False
@@ -167,7 +172,7 @@ class Guard:
         for tensor, address, name in zip(self.tensors, self.addresses, self.tensor_names):
             if tensor.data_ptr() != address:
                 return f"the memory of {name}"
-        for held, ids, _, name in self.lists:
+        for held, ids, _, name in self.lists_of:
             if list(map(id, held)) != ids:
                 return name
         for now, then, name in self.sets:
@@ -183,7 +188,7 @@ class Guard:
         for owner, attribute, then in zip(self.objects, self.attributes, self.values):
             if fetched(ATTRIBUTE, owner, attribute) is not then:
                 put(setattr, owner, attribute, then)
-        for held, _, members, _ in self.lists:
+        for held, _, members, _ in self.lists_of:
             held[:] = members
         then = iter(self.whole_items)
         for held in self.whole:

@@ -10,6 +10,7 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union
 
 import torch
 
+from sluice.pipelines.chains import chain_of, credit
 from sluice.pipelines.choice import AutomaticChoice
 from sluice.pipelines.compiled import UNHANDLED
 from sluice.pipelines.devices import Device, device_of
@@ -119,6 +120,8 @@ class Pipeline:
         self.way: Optional[tuple] = None  # that for the operators' library, if it does batches
         plan = self.plan
         self.ends = [[end(slot) for slot in range(self.slots)] for end in (plan.end, plan.end_and_read)]
+        self.chains: list[Optional[tuple]] = [None] * self.slots  # graphs that the library replays
+        self.dropped: list[int] = []  # graphs of each stage, by when chains were looked for last
         self.late: list[Any] = []  # storages of a batch that is over, which the program held then
         self.left = self.device.event()
         self.schedule = schedule
@@ -165,6 +168,7 @@ class Pipeline:
         else:
             return
         self.settle()
+        self.forget_chains()
         self.votes = 0
         self.shared += sharing.warnings(len(self.shared), [running.given.stream is None for running in self.stages])
         self.lay(sharing.numbers_after(self.apart[2].stages, [running.given.stream is None for running in self.stages]))
@@ -197,6 +201,7 @@ class Pipeline:
 
     def go(self, way: tuple) -> None:
         self.settle()
+        self.forget_chains()
         self.votes = 0
         self.steps, self.begins, self.plan = way
         self.way = self.way_of(self.begins) if self.sharing is None else None
@@ -229,6 +234,8 @@ class Pipeline:
 
     def report(self) -> Report:
         """What ran how, and how long. Waits for the device."""
+        for chain in self.chains:
+            credit(chain)
         return Report(self)
 
     def sync(self) -> int:
@@ -426,16 +433,8 @@ class Pipeline:
             self.vote(index)
         slot, intake, way = index % self.slots, self.intake, self.way
         if way is not None and not self.timing and (index or self.before):
-            try:
-                data = self.steps.batch(way, index, slot, batch, None if ends is self.ends[0] else 1)
-            except Exception as error:
-                if way[STATE][0] is None:
-                    raise
-                raise self.named(error, index, way[STATE]) from error
+            data = self.by_library(self.steps.batch, way, index, slot, batch, ends)
             if data is not UNHANDLED:
-                if way[STATE][1] is not None:
-                    self.give_away(way[STATE][1])
-                    way[STATE][1] = None
                 return data
         timed = self.timing and self.is_timed("overlapped")
         moment, copied, stages = (self.begins or self.by_size(batch))[slot]
@@ -487,10 +486,20 @@ class Pipeline:
             self.wait_for_copy(slot)
         return data
 
-    def named(self, error: Exception, index: int, state: list) -> Exception:
-        """The error of a stage that the library called."""
-        place, state[0] = state[0], None
-        return stage_error(self.stages[place].name, index, error)
+    def by_library(self, work: Callable, way: tuple, index: int, slot: int, batch: Any, ends: list[int], *chain: tuple) -> Any:
+        """A whole batch by a function of the operators' library, or `UNHANDLED` and nothing."""
+        state = way[STATE]
+        try:
+            data = work(way, index, slot, batch, None if ends is self.ends[0] else True, *chain)
+        except Exception as error:
+            place, state[0] = state[0], None
+            if place is None:
+                raise
+            raise stage_error(self.stages[place].name, index, error) from error
+        if state[1] is not None:
+            over, state[1] = state[1], None
+            self.give_away(over)
+        return data
 
     def wait_for_copy(self, slot: int) -> None:
         """On the host, for what the slot's batch was copied from."""
@@ -504,8 +513,15 @@ class Pipeline:
             return self.submit(index, batch, ends)
         if index & EVERY == EVERY and self.together is not None and not self.timing and self.begins is not self.of_large:
             self.vote(index)
+        slot, chain = index % self.slots, self.chains[index % self.slots]
+        if chain is not None:
+            if self.way is not None and not self.timing:
+                data = self.by_library(self.steps.replays, self.way, index, slot, batch, ends, chain)
+                if data is not UNHANDLED:
+                    return data
+            self.forget_chain(slot)
         timed = self.timing and self.is_timed("graphed")
-        slot, intake, last = index % self.slots, self.intake, self.stages[-1]
+        intake, last = self.intake, self.stages[-1]
         place = intake.slots[slot]
         moment, copied, stages = (self.begins or self.by_size(batch))[slot]
         over, steps = list(self.late), self.steps
@@ -518,7 +534,7 @@ class Pipeline:
             return self.submit(index, batch, ends)
         self.late[:] = kept(intake.made[slot])
         intake.made[slot] = ()
-        data = intake.bring_into_slot(slot, index, batch)
+        data = brought = intake.bring_into_slot(slot, index, batch)
         written = [place.fixed]
         last.graphs.around.known = None  # whatever the loop's body did
         for moment, made, is_last, _, running in stages:
@@ -555,9 +571,31 @@ class Pipeline:
             steps.fail(error)
         if over:
             self.give_away(over)
+        self.look_for_chain(slot, batch, brought)
         if intake.reuse:
             self.wait_for_copy(slot)
         return data
+
+    def look_for_chain(self, slot: int, batch: Any, brought: Any) -> None:
+        """After a batch that the library did not do: whether it can do the slot's next."""
+        dropped = [running.graphs.dropped for running in self.stages]
+        if dropped != self.dropped:  # what other slots' chains replay
+            self.forget_chains()
+            self.dropped = dropped
+        if self.way is not None and all(running.graphs.recent[slot] is not None for running in self.stages):
+            baselines = [self.intake.slots[slot].fixed, *(running.fixed[slot] for running in self.all_but_last)]
+            self.chains[slot] = chain_of(self.stages, slot, self.plan.stages, batch, brought, baselines)
+
+    def forget_chain(self, slot: int) -> None:
+        credit(self.chains[slot])
+        self.chains[slot] = None
+        for running in self.stages:
+            running.batches[slot] = self.intake.batches[slot]
+
+    def forget_chains(self) -> None:
+        for slot in range(self.slots):
+            if self.chains[slot] is not None:
+                self.forget_chain(slot)
 
     def held_elsewhere(self, slot: int) -> str:
         """What of the memory that the slot's next batch overwrites the program holds."""
@@ -571,6 +609,7 @@ class Pipeline:
     def do_without_graphs(self, held: str) -> None:
         """What the program holds is its own, and graphs would go on writing it."""
         self.settle()
+        self.forget_chains()
         self.holders = f"{held} is still held when its batch is over; expected a clone() of what is to be kept"
         for running in self.stages:
             running.graphs.stop(self.holders)
@@ -610,6 +649,7 @@ class Pipeline:
         try:
             if not clean:
                 device.synchronize()
+                self.forget_chains()
             if self.choice is not None:
                 self.choice.leave(clean)
             if self.current_schedule() == "serial" and self.choice is None:

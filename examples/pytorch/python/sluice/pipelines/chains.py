@@ -1,0 +1,71 @@
+"""A slot's graphs as the operators' library replays them, all in one call: see src/replays.hpp. A chain is taken down after a batch whose
+stages were all replayed, and holds as long as nothing changes."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Optional, Sequence
+
+import torch
+
+from sluice.pipelines.compiled import TYPES
+from sluice.pipelines.holders import Baseline
+
+CONSTANTS = (int, str, bytes, bool, type(None))
+CREDITED, COUNT = 7, 6
+
+
+class NoChain(Exception):
+    """The library does not know such a batch."""
+
+
+def fixed(leaf: Any) -> tuple:
+    """A tensor that stays where it is, with its address if it is contiguous; or a constant."""
+    if type(leaf) in CONSTANTS:
+        return (leaf,)
+    if type(leaf) is not torch.Tensor or leaf.layout is not torch.strided or leaf.requires_grad:
+        raise NoChain
+    is_simple = leaf.dtype in TYPES and leaf.is_contiguous() and not leaf.is_neg()
+    return leaf, leaf.dtype, leaf.shape, leaf.data_ptr() if is_simple else 0
+
+
+def all_fixed(tree: Any) -> tuple:
+    if type(tree) in (tuple, list):
+        return tuple([fixed(leaf) for leaf in tree])
+    if type(tree) is not torch.Tensor:
+        raise NoChain
+    return (fixed(tree),)
+
+
+def stage_of(running: Any, slot: int, stream: int, is_last: bool) -> tuple:
+    graphs = running.graphs
+    recent = graphs.recent[slot]
+    if recent is None or recent.form.reach is None or graphs.given.graph is False:
+        raise NoChain
+    graph, gradients = recent.found.graph, recent.found.gradients
+    if gradients and not is_last:  # a later stage's guard may ask for them
+        raise NoChain
+    return graph.handle(), graph.replay, recent.form.reach.guard.lists(), tuple([each for pair in gradients for each in pair]), stream
+
+
+def chain_of(stages: Sequence[Any], slot: int, streams: Sequence[int], batch: Any, brought: Any,
+             baselines: Iterable[Baseline]) -> Optional[tuple]:
+    """After a batch: `brought` is what it became in the slot's memory, all of which is in `baselines`. Nothing if there is no chain."""
+    if type(batch) not in (torch.Tensor, tuple, list):
+        return None
+    watched = [number for baseline in baselines for cdata, (_, own) in baseline.watched.items() for number in (cdata, own)]
+    try:
+        replayed = [stage_of(running, slot, stream, running is stages[-1]) for running, stream in zip(stages, streams)]
+        outputs = stages[-1].graphs.recent[slot].found.outputs
+        return (type(batch), all_fixed(brought), tuple(watched), tuple(replayed), all_fixed(outputs), type(outputs), [0],
+                [(running.graphs, running.graphs.recent[slot].form) for running in stages])
+    except NoChain:
+        return None
+
+
+def credit(chain: Optional[tuple]) -> None:
+    """Counts the replays of the library."""
+    if chain is not None:
+        count, chain[COUNT][0] = chain[COUNT][0], 0
+        for graphs, form in chain[CREDITED]:
+            graphs.replays += count
+            form.replays += count
