@@ -173,6 +173,11 @@ inline Ref graphed(PyObject* const* arguments) {
     return data;
 }
 
+/// `holds(lists)`: whether one guard holds.
+inline Ref one_holds(PyObject* const* arguments) {
+    return Ref::another(words[Guard{arguments[0]}.holds(Modes{}) ? Word::yes : Word::none]);
+}
+
 template <Ref (*work)(PyObject* const*)>
 PyObject* guarded(PyObject*, PyObject* const* arguments, std::intptr_t) {
     try {
@@ -182,11 +187,12 @@ PyObject* guarded(PyObject*, PyObject* const* arguments, std::intptr_t) {
     }
 }
 
-/// `overlapped` and `graphed`, as objects of Python's.
+/// `overlapped`, `graphed` and `holds`, as objects of Python's.
 inline PyObject* functions(PyObject* given) {
     constexpr int fast = 0x80; // METH_FASTCALL
     static PyMethodDef methods[] = {{"overlapped", guarded<overlapped>, fast, nullptr},
-                                    {"graphed", guarded<graphed>, fast, nullptr}};
+                                    {"graphed", guarded<graphed>, fast, nullptr},
+                                    {"holds", guarded<one_holds>, fast, nullptr}};
     try {
         words.take(given);
         Ref result = Ref::taken(PyList_New(0));

@@ -7,9 +7,12 @@ import weakref
 
 import pytest
 import torch
+from graphing_device import GraphingDevice
 from pretended_device import Pretended
 
 import sluice
+from sluice.pipelines import guards
+from sluice.pipelines.compiled import UNHANDLED
 
 
 @pytest.fixture
@@ -128,3 +131,153 @@ def test_a_dropped_pipeline_is_found_by_the_garbage_collector(pretending):
     del trainer
     gc.collect()
     assert dropped() is None
+
+
+class Held:
+    """All kinds of things that a guard looks at."""
+
+    def __init__(self) -> None:
+        self.dictionary = {"a": 1000, "b": 2.5}
+        self.module = torch.nn.Linear(2, 2)
+        self.number = 12345
+        self.members = [self.module, self.dictionary]
+        self.names = {"x", "y"}
+        self.nothing: list = []
+        self.tensor = torch.zeros(3)
+        self.guard = guards.Guard()
+        self.guard.item(self.dictionary, "a", self.dictionary["a"], "a")
+        self.guard.size(self.dictionary, "the dictionary")
+        self.guard.size(self.nothing, "nothing")
+        self.guard.attribute(self, "number", self.number, "number")
+        self.guard.dictionary(self.module._parameters, "parameters")
+        self.guard.members(self.members, "members")
+        self.guard.sets.append((self.names, frozenset(self.names), "names"))
+        self.guard.tensor(self.tensor, "tensor")
+        self.guard.tensor(self.module.weight, "weight")
+
+    def loaded(self) -> None:
+        self.module.weight.data = torch.ones(2, 2)
+
+
+CHANGES = {
+    "nothing": lambda held: None,
+    "other values of a tensor": lambda held: held.tensor.fill_(1),
+    "an item": lambda held: held.dictionary.update(a=1001),
+    "an item that is gone": lambda held: held.dictionary.pop("a"),
+    "one more": lambda held: held.dictionary.update(c=1),
+    "not empty": lambda held: held.nothing.append(1),
+    "an attribute": lambda held: setattr(held, "number", 54321),
+    "an attribute that is gone": lambda held: delattr(held, "number"),
+    "a parameter": lambda held: setattr(held.module, "weight", torch.nn.Parameter(held.module.weight.detach())),
+    "no parameter": lambda held: setattr(held.module, "bias", None),
+    "a member": lambda held: held.members.__setitem__(1, {"a": 1000, "b": 2.5}),
+    "members": lambda held: held.members.pop(),
+    "a set": lambda held: held.names.add("z"),
+    "memory": lambda held: held.loaded(),
+    "requires_grad": lambda held: held.module.weight.requires_grad_(False),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_guard_holds_as_long_as_in_python(pretending, change):
+    held = Held()
+    assert held.guard.holds(guards.Surroundings()) and pretending.calls.holds(held.guard.lists()) is True
+    CHANGES[change](held)
+    expected = change in ("nothing", "other values of a tensor")
+    assert held.guard.holds(guards.Surroundings()) is expected
+    assert (pretending.calls.holds(held.guard.lists()) is True) is expected
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, lambda: torch.autocast("cpu", torch.bfloat16),
+                                  lambda: torch.backends.cudnn.flags(benchmark=True)])
+def test_a_guard_asks_for_modes(pretending, mode):
+    held = Held()
+    with mode():
+        assert not held.guard.holds(guards.Surroundings()) and pretending.calls.holds(held.guard.lists()) is None
+    assert pretending.calls.holds(held.guard.lists()) is True
+    was = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium" if was != "medium" else "high")
+    try:
+        assert pretending.calls.holds(held.guard.lists()) is None
+    finally:
+        torch.set_float32_matmul_precision(was)
+
+
+class PretendedGraphs(Pretended, GraphingDevice):
+    pass
+
+
+class Changing:
+    """A pipeline of graphs whose loop's body changes something, now and then."""
+
+    def __init__(self, device: Pretended) -> None:
+        self.factor, self.settings, self.model = 2.0, {"shift": 1.0}, torch.nn.Linear(3, 3).requires_grad_(False)
+        self.run = sluice.pipeline(self.first, self.second, schedule="graphed", device=device, timed_batches=0)
+        self.kept: list = []
+
+    def first(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.factor
+
+    def second(self, x: torch.Tensor) -> torch.Tensor:
+        return self.model(x) + self.settings["shift"]
+
+
+def replaced(made: Changing) -> None:
+    made.model = torch.nn.Linear(3, 3).requires_grad_(False)
+
+
+BODIES = {
+    "nothing": lambda made, result: None,
+    "an attribute": lambda made, result: setattr(made, "factor", made.factor + 1),
+    "a setting": lambda made, result: made.settings.update(shift=made.settings["shift"] + 1),
+    "a model": lambda made, result: replaced(made),
+    "its weights": lambda made, result: made.model.weight.add_(1),
+    "a result that is kept": lambda made, result: made.kept.append(result),
+    "a result that is written": lambda made, result: result.zero_(),
+}
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_graphs_with_a_body_that_changes_something(compiled, pretending, body):
+    found, by_library = [], []
+    for device in (PretendedGraphs(compiled), GraphingDevice()):
+        torch.manual_seed(5)
+        made = Changing(device)
+        if isinstance(device, Pretended):
+            replays = device.calls.graphed
+            for steps in (made.run.apart[0], made.run.together[0]):
+                steps.replays = lambda *a: (result := replays(*a), by_library.append(result is not UNHANDLED))[0]
+        results = []
+        for place, result in enumerate(made.run([torch.rand(3) for _ in range(200)])):
+            results.append(result.tolist())
+            if place % 30 == 29:
+                BODIES[body](made, result)
+        found.append(results)
+        assert made.run.report().replays["first"] + made.run.report().eager["first"] == 200
+    assert found[0] == found[1] and sum(by_library) > 40
+
+
+def test_a_kept_tensor_ends_chains(compiled, pretending):
+    kept = []
+
+    run = sluice.pipeline(lambda x: x * 2, lambda x: x + 1, schedule="graphed", device=PretendedGraphs(compiled), timed_batches=0)
+    results = []
+    for place, x in enumerate(run([torch.full((2,), float(i)) for i in range(80)])):
+        results.append(x.tolist())
+        if place == 60:  # memory of a slot, that somebody has found
+            assert run.chains[0] is not None
+            kept.append(run.stages[0].graphs.recent[0].found.outputs.detach())
+    assert results == [[2.0 * i + 1] * 2 for i in range(80)]
+    assert all("is held by somebody" in refusal for refusal in run.report().refusals.values()) and run.report().refusals
+
+
+def test_shapes_and_constants_that_come_and_go(compiled, pretending):
+    def batch(i):
+        return (torch.full((2 + (i % 50 == 49),), float(i)), i // 70, "name")
+
+    run = sluice.pipeline(lambda x, k, name: (x * 2 + k, k), lambda x, k: x + k, schedule="graphed", device=PretendedGraphs(compiled),
+                          timed_batches=0)
+    for _ in range(2):
+        results = [x.tolist() for x in run(map(batch, range(200)))]
+        assert results == [[2.0 * i + 2 * (i // 70)] * (2 + (i % 50 == 49)) for i in range(200)]
+    assert run.report().replays["<lambda>"] > 200

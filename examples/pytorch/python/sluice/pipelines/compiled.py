@@ -45,12 +45,13 @@ class Library:
         self.message = self.function(short.sluice_steps_message, ctypes.c_char_p, integer)
         self.overlapped: Any = None  # see src/flow.hpp
         self.graphed: Any = None  # and src/replays.hpp
+        self.holds: Any = None
         if sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED"):
             words = (UNHANDLED, torch.Tensor, tuple, list, CONSTANTS, torch.strided, torch.Tensor.to, {"non_blocking": True}, count,
                      storages_in, call, (), None, self.fail, TYPES, torch._C._aoti.alloc_tensors_by_stealing_from_void_ptrs,
                      ADDRESS, MODES, (AUTOCAST, AUTOCAST_TYPE, "cuda", "cpu"), True)
             made = self.function(short.sluice_steps_functions, ctypes.py_object, ctypes.py_object)(words)
-            self.overlapped, self.graphed = made
+            self.overlapped, self.graphed, self.holds = made
 
     def fail(self, error: int) -> None:
         torch.cuda.synchronize()  # PyTorch's own words, if work has failed
