@@ -123,17 +123,20 @@ inline void hold_source(PyObject* held, PyObject* versions, PyObject* leaf) {
     check(PyList_Append(held, leaf));
 }
 
+/// On the host, without the interpreter's lock.
+inline void wait_for(Steps& steps, int event) {
+    const int found = steps.is_not_reached(event);
+    if (found != sluice_steps::not_yet)
+        return require(found);
+    void* const thread = PyEval_SaveThread();
+    const int waited = cudaEventSynchronize(steps.events[static_cast<std::size_t>(event)]);
+    PyEval_RestoreThread(thread);
+    require(waited);
+}
+
 /// The begin of a batch, which waits for what its slot was used for. False, with nothing done, where the caller's stream is another one.
 inline bool begin(Steps& steps, const Turn& turn) {
-    const int copied = turn[Turn::copied];
-    if (const int error = steps.is_not_reached(copied)) {
-        if (error != sluice_steps::not_yet)
-            fail(error);
-        void* const thread = PyEval_SaveThread();
-        const int waited = cudaEventSynchronize(steps.events[static_cast<std::size_t>(copied)]);
-        PyEval_RestoreThread(thread);
-        require(waited);
-    }
+    wait_for(steps, turn[Turn::copied]);
     const int error = steps.enter();
     if (error == sluice_steps::moved)
         return false;

@@ -58,10 +58,10 @@ inline bool fits(const Chain& chain, PyObject* batch) {
     return true;
 }
 
-inline void fill(const Way& way, PyObject* held, PyObject* leaf, PyObject* target, cudaStream_t stream) {
+inline void fill(PyObject* versions, PyObject* held, PyObject* leaf, PyObject* target, cudaStream_t stream) {
     if (!is_tensor(leaf))
         return;
-    hold_source(held, way[Way::versions], leaf);
+    hold_source(held, versions, leaf);
     void* const address = PyLong_AsVoidPtr(item(target, Fixed::address));
     Source source{};
     if (address != nullptr && source.look_at(leaf))
@@ -151,10 +151,10 @@ inline Ref graphed(PyObject* const* arguments) {
     forget_sources(held, way[Way::versions]);
     const cudaStream_t copies = steps.stream_of(static_cast<std::int32_t>(turn[Turn::copies]));
     if (is_tensor(batch))
-        fill(way, held, batch, item(chain[Chain::targets], 0), copies);
+        fill(way[Way::versions], held, batch, item(chain[Chain::targets], 0), copies);
     else
         for (std::intptr_t i = 0; i < size(batch); ++i)
-            fill(way, held, item(batch, i), item(chain[Chain::targets], i), copies);
+            fill(way[Way::versions], held, item(batch, i), item(chain[Chain::targets], i), copies);
     PyObject* const stages = chain[Chain::stages];
     const std::intptr_t count = size(stages);
     for (std::intptr_t place = 0; place < count; ++place) {
@@ -171,38 +171,6 @@ inline Ref graphed(PyObject* const* arguments) {
     over.finish();
     put(chain[Chain::count], 0, Ref::taken(PyLong_FromLongLong(number(item(chain[Chain::count], 0)) + 1)));
     return data;
-}
-
-/// `holds(lists)`: whether one guard holds.
-inline Ref one_holds(PyObject* const* arguments) {
-    return Ref::another(words[Guard{arguments[0]}.holds(Modes{}) ? Word::yes : Word::none]);
-}
-
-template <Ref (*work)(PyObject* const*)>
-PyObject* guarded(PyObject*, PyObject* const* arguments, std::intptr_t) {
-    try {
-        return work(arguments).release();
-    } catch (Raised) {
-        return nullptr;
-    }
-}
-
-/// `overlapped`, `graphed` and `holds`, as objects of Python's.
-inline PyObject* functions(PyObject* given) {
-    constexpr int fast = 0x80; // METH_FASTCALL
-    static PyMethodDef methods[] = {{"overlapped", guarded<overlapped>, fast, nullptr},
-                                    {"graphed", guarded<graphed>, fast, nullptr},
-                                    {"holds", guarded<one_holds>, fast, nullptr}};
-    try {
-        words.take(given);
-        Ref result = Ref::taken(PyList_New(0));
-        for (PyMethodDef& method : methods)
-            check(
-                PyList_Append(result.get(), Ref::taken(PyCFunction_NewEx(&method, nullptr, nullptr)).get()));
-        return result.release();
-    } catch (Raised) {
-        return nullptr;
-    }
 }
 
 } // namespace sluice_flow

@@ -28,6 +28,7 @@ struct Steps {
     std::vector<std::int32_t> first; // of each moment, and the end
     std::vector<cudaStream_t> streams;
     std::vector<cudaEvent_t> events;
+    std::vector<cudaStream_t> recorded; // the stream on which each event was
     cudaStream_t callers = nullptr;
     CUDAStreamGuardHandle guard = nullptr; // while a stream of the pipeline is current
     bool on_caller = false;                // all work is on the caller's stream,
@@ -51,12 +52,19 @@ struct Steps {
         return number == caller ? callers : streams[static_cast<std::size_t>(number)];
     }
 
+    /// One that is never destroyed, so that another stream cannot have its handle.
+    static bool is_default(cudaStream_t stream) { return stream == nullptr || stream == cudaStreamLegacy; }
+
     int carry_out(const Operation& operation) {
         const cudaEvent_t event = events[static_cast<std::size_t>(operation.event)];
         switch (operation.kind) {
         case record:
+            recorded[static_cast<std::size_t>(operation.event)] = stream_of(operation.stream);
             return cudaEventRecord(event, stream_of(operation.stream));
         case wait:
+            if (is_default(stream_of(operation.stream)) &&
+                recorded[static_cast<std::size_t>(operation.event)] == stream_of(operation.stream))
+                return 0; // it comes after that anyway
             return cudaStreamWaitEvent(stream_of(operation.stream), event, 0);
         case current:
             return torch_set_current_cuda_stream(stream_of(operation.stream), device) == AOTI_TORCH_SUCCESS

@@ -1,9 +1,9 @@
 /// \file
 /// The waits of a pipeline's plan (python/sluice/pipelines/plan.py), a moment a call. Python loads these functions by ctypes. All
-/// return 0, or an error: of CUDA's, or one of steps.hpp's. `sluice_steps_functions` gives those that do a whole batch: flow.hpp.
+/// return 0, or an error: of CUDA's, or one of steps.hpp's. `sluice_steps_functions` gives those that do a whole batch: functions.hpp.
 #include <memory>
 
-#include "replays.hpp"
+#include "functions.hpp"
 #include "steps.hpp"
 
 using sluice_steps::Steps;
@@ -28,6 +28,7 @@ SLUICE_STEPS void* sluice_steps_make(int device, const std::int32_t* operations,
         if (cudaEventCreateWithFlags(&event, cudaEventDisableTiming) != cudaSuccess)
             return nullptr;
         steps->events.push_back(event);
+        steps->recorded.push_back(cudaStreamPerThread); // which no other thread can wait on by chance
     }
     return steps.release();
 }
@@ -78,5 +79,5 @@ SLUICE_STEPS const char* sluice_steps_message(int error) {
                                           : cudaGetErrorString(static_cast<cudaError_t>(error));
 }
 
-/// The functions of flow.hpp and replays.hpp, as objects of Python's; null if one cannot be made. `words` is a tuple of what they use.
+/// The functions of functions.hpp, as objects of Python's; null if one cannot be made. `words` is a tuple of what they use.
 SLUICE_STEPS PyObject* sluice_steps_functions(PyObject* words) { return sluice_flow::functions(words); }

@@ -42,7 +42,7 @@ enum class Word {
 struct Words {
     PyObject *all = nullptr, *tensor = nullptr, *tuple = nullptr, *list = nullptr, *strided = nullptr;
     Ref cdata, untyped_storage, clone, version, layout, dtype, is_cpu, requires_grad, is_contiguous, is_neg,
-        shape, data_ptr, copy, grad;
+        shape, data_ptr, copy, grad, detach;
 
     PyObject* operator[](Word word) const { return PyTuple_GetItem(all, static_cast<std::intptr_t>(word)); }
 
@@ -69,6 +69,7 @@ struct Words {
         data_ptr = name("data_ptr");
         copy = name("copy_");
         grad = name("grad");
+        detach = name("detach");
     }
 };
 

@@ -281,3 +281,67 @@ def test_shapes_and_constants_that_come_and_go(compiled, pretending):
         results = [x.tolist() for x in run(map(batch, range(200)))]
         assert results == [[2.0 * i + 2 * (i // 70)] * (2 + (i % 50 == 49)) for i in range(200)]
     assert run.report().replays["<lambda>"] > 200
+
+
+def prefetched(pretending, monkeypatch, batches, small: bool = True, **options):
+    """An object that copies `batches`, and a list of whether the library did each."""
+    monkeypatch.setattr(sys.modules["sluice.pipelines.prefetch"], "SMALL", 1 << 30 if small else -1)
+    whole, done = pretending.calls.prefetched, []
+    pretending.calls.prefetched = lambda *a: (result := whole(*a), done.append(result is not UNHANDLED))[0]
+    return sluice.prefetch(batches, pretending, **options), done
+
+
+@pytest.mark.parametrize("slots", [2, 3])
+@pytest.mark.parametrize("small", [True, False])
+@pytest.mark.parametrize("make", [lambda i: (torch.full((3,), float(i)),), lambda i: [torch.tensor(i), f"name {i}", i, torch.ones(2, 2) * i],
+                                  lambda i: (torch.arange(6.0).reshape(2, 3).t() + i, torch.full((2,), complex(0, i)).conj()),
+                                  lambda i: (torch.full((1,), complex(i, 1)).conj().imag, torch.empty(0, 2)),
+                                  lambda i: (torch.full((2 if i % 7 == 6 else 5,), float(i)),)])
+def test_prefetched_batches_are_the_loaders(pretending, monkeypatch, slots, small, make):
+    pre, done = prefetched(pretending, monkeypatch, [make(i) for i in range(50)], small, slots=slots)
+    for _ in range(2):
+        count = 0
+        for i, batch in enumerate(pre):
+            assert type(batch) is type(make(i)) and all(same(a, b) for a, b in zip(batch, make(i)))
+            count += 1
+        assert count == 50
+    assert sum(done) > 60
+    assert pretending.pretended.pretended_state() == 901
+
+
+@pytest.mark.parametrize("keep", [lambda x: x, lambda x: x.detach(), lambda x: x.numpy(), lambda x: x[1:]])
+def test_a_prefetched_tensor_that_is_kept_is_found(pretending, monkeypatch, keep):
+    pre, done = prefetched(pretending, monkeypatch, [(torch.full((3,), float(i)),) for i in range(50)])
+    kept = []
+    with pytest.raises(RuntimeError, match="a tensor of batch 20 is still held"):
+        for i, (x,) in enumerate(pre):
+            if i == 20:
+                kept.append(keep(x))
+    assert sum(done) > 15 and i == 21
+    kept.clear()
+    assert [x.tolist() for x, in pre] == [[float(i)] * 3 for i in range(50)]
+
+
+def test_prefetching_under_inference_mode_and_of_leaves(pretending, monkeypatch):
+    pre, done = prefetched(pretending, monkeypatch, [(torch.full((3,), float(i), requires_grad=i % 2 == 0),) for i in range(20)])
+    assert [x.tolist() for x, in pre] == [[float(i)] * 3 for i in range(20)]
+    assert not all(done)
+    done.clear()
+    with torch.inference_mode():
+        assert [x.tolist() for x, in pre] == [[float(i)] * 3 for i in range(20)]
+    assert not any(done)
+
+
+def test_a_loader_that_writes_what_is_being_prefetched_is_refused(pretending, monkeypatch):
+    memory = torch.zeros(3)
+
+    def loader():
+        for i in range(20):
+            if i == 9:
+                memory.fill_(i)
+            yield (memory if i in (8, 9) else torch.zeros(3),)
+
+    pre, _ = prefetched(pretending, monkeypatch, loader())
+    with pytest.raises(RuntimeError, match="the loader wrote batch 9 into the memory of batch 8"):
+        for _ in pre:
+            pass

@@ -46,12 +46,13 @@ class Library:
         self.overlapped: Any = None  # see src/flow.hpp
         self.graphed: Any = None  # and src/replays.hpp
         self.holds: Any = None
+        self.prefetched: Any = None  # and src/prefetches.hpp
         if sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED"):
             words = (UNHANDLED, torch.Tensor, tuple, list, CONSTANTS, torch.strided, torch.Tensor.to, {"non_blocking": True}, count,
                      storages_in, call, (), None, self.fail, TYPES, torch._C._aoti.alloc_tensors_by_stealing_from_void_ptrs,
                      ADDRESS, MODES, (AUTOCAST, AUTOCAST_TYPE, "cuda", "cpu"), True)
             made = self.function(short.sluice_steps_functions, ctypes.py_object, ctypes.py_object)(words)
-            self.overlapped, self.graphed, self.holds = made
+            self.overlapped, self.graphed, self.holds, self.prefetched = made
 
     def fail(self, error: int) -> None:
         torch.cuda.synchronize()  # PyTorch's own words, if work has failed
@@ -93,7 +94,7 @@ class CompiledSteps(Steps):
         self.handle = ctypes.c_void_p(handle)
         self.step = functools.partial(calls.run, self.handle)
         self.start = functools.partial(calls.begin, self.handle)
-        self.batch, self.replays = calls.overlapped, calls.graphed
+        self.batch, self.replays, self.prefetched = calls.overlapped, calls.graphed, calls.prefetched
         weakref.finalize(self, calls.free, self.handle)
 
     def begin(self, moment: int, copied: int) -> Optional[int]:

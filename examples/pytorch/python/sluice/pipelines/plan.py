@@ -91,6 +91,7 @@ class Steps:
         self.home: Any = None  # the caller's stream, where all work is on that
         self.batch: Any = None  # does a whole batch, where there is such a function; and one of graphs alone
         self.replays: Any = None
+        self.prefetched: Any = None
         self.start: Callable[[int, int], Optional[int]] = self.begin
         self.step: Callable[[int], Optional[int]] = self.run
 

@@ -8,6 +8,8 @@ from typing import Any, Iterable, Iterator, Optional, Union
 
 import torch
 
+from sluice.pipelines.chains import CONSTANTS, fixed
+from sluice.pipelines.compiled import UNHANDLED
 from sluice.pipelines.devices import Device, device_of
 from sluice.pipelines.holders import as_tensor, count, storages_of
 from sluice.pipelines.intake import Intake, checked_slots
@@ -89,7 +91,9 @@ class Prefetch:
         self.plan = Waits(self.slots)
         self.steps = self.device.steps(self.plan, [self.stream])
         self.sources: list[list[torch.Tensor]] = [[] for _ in range(self.slots)]  # what is copied from, held until it is
-        self.versions: dict[int, tuple[int, int]] = {}  # of these, by their id; and the batch
+        self.versions: dict[int, int] = {}  # of these, by their id
+        self.indices = [-1] * self.slots  # of the batches that they are
+        self.targets: list[Optional[tuple]] = [None] * self.slots  # a batch's form, and its tensors in the slot
         self.whole: list[list[torch.Tensor]] = [[] for _ in range(self.slots)]  # nested and sparse, in memory of their own
         self.storages: list[list[tuple[Any, int]]] = [[] for _ in range(self.slots)]  # and how many hold each, if the program does not
         self.small, self.is_small = SMALL, False
@@ -132,6 +136,7 @@ class Prefetch:
         steps, plan, position, slots = self.steps, self.plan, self.position, self.slots
         source = position.begin(self.loader)
         self.begin()
+        ready, prefetched = None, steps.prefetched
         waiting: collections.deque = collections.deque()
         failure: Optional[Exception] = None
         placed = yielded = 0
@@ -145,10 +150,22 @@ class Prefetch:
                 break
             if position.is_stateful:
                 position.fetched()
-            if yielded > 0:  # the consumer's variables hold the batch that comes after the one looked for
-                self.refuse_kept(placed - 1)
             is_full = len(waiting) + 1 == slots
-            waiting.append(self.place(placed, batch, is_full))
+            # The consumer's variables hold the batch that comes after the one looked for.
+            other = (placed - 1) % slots if yielded > 0 else -1
+            if ready is not None and placed > 0 and not self.before:
+                found = prefetched(ready, placed % slots, batch, is_full, other)
+                self.indices[placed % slots] = placed
+            else:
+                found = UNHANDLED
+            if found is UNHANDLED:
+                if other >= 0:
+                    self.refuse_kept(placed - 1)
+                found = self.place(placed, batch, is_full)
+                if placed == 0:
+                    ready = self.ready()
+            waiting.append(found)
+            del found
             placed += 1
             del batch
             if is_full:
@@ -169,6 +186,16 @@ class Prefetch:
             finally:
                 del failure  # whose traceback holds this frame
         position.end()
+
+    def ready(self) -> Optional[tuple]:
+        """What the operators' library needs; see `Fetch` in src/prefetches.hpp. After the first batch, by which it is small or not."""
+        if self.steps.prefetched is None or self.intake.reuse:
+            return None
+        plan = self.plan
+        moments = [(-1, plan.small(slot, False), plan.small(slot, True)) if self.is_small
+                   else (plan.begin(slot), plan.end(slot), plan.end_and_read(slot)) for slot in range(self.slots)]
+        return (self.steps.handle.value, tuple(moments), self.sources, self.versions, self.targets, self.storages,
+                torch.is_inference_mode_enabled)
 
     def place(self, index: int, batch: Any, reads: bool) -> Any:
         """Enqueues the copy of a batch, and the consumer's wait for the next slot's if that is `read`. Returns what it will be."""
@@ -209,6 +236,7 @@ class Prefetch:
         intake, filled = self.intake, 0
         slot, allocations = intake.slots[number], intake.allocations
         sources, versions = self.sources[number], self.versions
+        self.indices[number], self.targets[number] = index, None
 
         def work(tensor: torch.Tensor) -> torch.Tensor:
             nonlocal filled, allocations
@@ -216,9 +244,9 @@ class Prefetch:
                 version = tensor._version
             except RuntimeError:  # made under inference_mode
                 version = 0
-            known = versions.setdefault(id(tensor), (version, index))
-            if known[0] != version:  # as far as PyTorch noticed
-                raise RuntimeError(f"the loader wrote batch {index} into the memory of batch {known[1]}, whose copy may be under way; "
+            if versions.setdefault(id(tensor), version) != version:  # as far as PyTorch noticed
+                before = next(self.indices[place] for place, held in enumerate(self.sources) if any(one is tensor for one in held))
+                raise RuntimeError(f"the loader wrote batch {index} into the memory of batch {before}, whose copy may be under way; "
                                    "expected memory of its own for each batch, or reuse=True")
             sources.append(tensor)
             if tensor.requires_grad:
@@ -237,7 +265,9 @@ class Prefetch:
 
         kind = type(batch)
         if kind is tuple or kind is list:  # most are flat
-            return kind([work(leaf) if type(leaf) is torch.Tensor else map_tensors(work, leaf) for leaf in batch])
+            placed = kind([work(leaf) if type(leaf) is torch.Tensor else map_tensors(work, leaf) for leaf in batch])
+            self.targets[number] = target_of(batch, slot.tensors)
+            return placed
         return map_tensors(work, batch)
 
     def forget_sources(self, number: int) -> None:
@@ -257,7 +287,9 @@ class Prefetch:
                     raise RuntimeError(f"a tensor of batch {index - self.slots} is still held, and its memory has become another "
                                        "batch's; expected a clone() of what is to be kept")
             elif before and others < before.get(storage._cdata, 0):
-                before[storage._cdata] = max(others, 0)
+                before[storage._cdata] = others
+                if others <= 0:
+                    del before[storage._cdata]
 
     def give_away(self, index: int) -> None:
         """Nested and sparse tensors are the consumer's to keep."""
@@ -267,8 +299,8 @@ class Prefetch:
 
     def begin(self) -> None:
         """An exception's traceback, or a loop's variable after a break, may hold a batch of an iteration before."""
-        self.before = {storage._cdata: max(count(storage._cdata) - own, 0)
-                       for storages in self.storages for storage, own in storages}
+        self.before = {storage._cdata: count(storage._cdata) - own
+                       for storages in self.storages for storage, own in storages if count(storage._cdata) > own}
 
     def finish(self) -> None:
         """Whatever the caller enqueues next may free, or overwrite, what was copied from."""
@@ -278,3 +310,11 @@ class Prefetch:
             self.forget_sources(number)
             self.whole[number].clear()
         self.running = False
+
+
+def target_of(batch: Any, memory: list[torch.Tensor]) -> Optional[tuple]:
+    """What a flat batch is, and where its tensors go, for the library; nothing if there is something else in it."""
+    if not all(type(leaf) is torch.Tensor and is_plain(leaf) or type(leaf) in CONSTANTS for leaf in batch):
+        return None
+    places = iter(memory)
+    return type(batch), tuple([fixed(next(places)) if type(leaf) is torch.Tensor else () for leaf in batch])
