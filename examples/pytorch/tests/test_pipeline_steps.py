@@ -117,6 +117,7 @@ def test_the_library_does_what_the_plan_says(compiled, monkeypatch, stages):
     monkeypatch.setattr(torch.cuda, "device", lambda index: contextlib.nullcontext())
     handles = [1000 + number for number in range(len(stages) + 1)]
     clear(0)
+    ctypes.CDLL(str(compiled)).pretended_stream(90, 0)
     steps = CompiledSteps(calls, 1, plan, [SimpleNamespace(cuda_stream=handle) for handle in handles])
     base = None
 
