@@ -1,5 +1,6 @@
 """Pipelines: results, ends, errors. What only a GPU shows is at the end."""
 
+import copy
 import pickle
 import time
 
@@ -461,6 +462,25 @@ def test_wrong_arguments():
     next(first)
     with pytest.raises(RuntimeError, match="an iteration is under way"):
         run([])
+
+
+@pytest.mark.parametrize("made", ["pipeline", "prefetch"])
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_copies_are_refused(device, made, how):
+    """A copy would share the slots of the original."""
+    one = sluice.pipeline(abs, device=device) if made == "pipeline" else sluice.prefetch([torch.zeros(1)], device)
+    assert len(list(one([torch.zeros(1)] * 4) if made == "pipeline" else one)) in (1, 4)
+    with pytest.raises(TypeError, match=f"sluice.{made}: its memory and its streams cannot be copied or pickled"):
+        how(one)
+
+
+@pytest.mark.parametrize("schedule", ["overlapped", "graphed", "automatic"])
+def test_a_prefetched_loader_is_refused(device, schedule):
+    ahead = sluice.prefetch([torch.full((2,), float(i)) for i in range(9)], device)
+    with pytest.raises(TypeError, match="the loader is a sluice.prefetch"):
+        sluice.pipeline(lambda x: x + 1, schedule=schedule, device=device)(ahead)
+    found = sluice.pipeline(lambda x: x + 1, schedule="serial", device=device)(ahead)
+    assert [x[0].item() for x in found] == list(range(1, 10))
 
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")

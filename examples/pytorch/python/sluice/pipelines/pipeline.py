@@ -14,10 +14,12 @@ from sluice.pipelines.chains import chain_of, credit
 from sluice.pipelines.choice import AutomaticChoice
 from sluice.pipelines.compiled import UNHANDLED
 from sluice.pipelines.devices import Device, device_of
+from sluice.pipelines.draws import heeded
 from sluice.pipelines.holders import as_tensor, count, kept, storages_of
 from sluice.pipelines.intake import Intake, checked_slots
 from sluice.pipelines.plan import CALLER, COPIES, MOVED, Plan
 from sluice.pipelines.position import Position
+from sluice.pipelines.prefetch import Prefetch
 from sluice.pipelines.report import Report, Times
 from sluice.pipelines.sharing import Sharing
 from sluice.pipelines.stages import RunningStage, Stage, stage as make_stage, stage_error, streams_of
@@ -230,6 +232,9 @@ class Pipeline:
     def __call__(self, batches: Iterable) -> Iterator[Any]:
         """The results of the last stage, in the order of the batches."""
         self.refuse_another()
+        if isinstance(batches, Prefetch) and self.schedule != "serial":
+            raise TypeError("sluice.pipeline: the loader is a sluice.prefetch, whose memory has a batch only until the next one; expected "
+                            "its loader, since a pipeline copies ahead by itself")
         return self.run(batches)
 
     def report(self) -> Report:
@@ -257,6 +262,10 @@ class Pipeline:
         names = ", ".join(running.name for running in self.stages)
         return f"sluice.pipeline({names}, schedule='{self.schedule}', slots={self.slots}, device='{self.device.device}')"
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("sluice.pipeline: its memory and its streams cannot be copied or pickled; expected another one, "
+                        "made by sluice.pipeline(...)")
+
     @property
     def batches(self) -> int:
         """How many were begun, in all iterations."""
@@ -281,7 +290,12 @@ class Pipeline:
             if self.verification is not None:  # which asks for several batches at once
                 source = self.verification.serially(self, whole)
             while True:
-                yield from (self.serially(source) if self.current_schedule() == "serial" else self.overlapping(source))
+                if self.current_schedule() == "serial":
+                    yield from self.serially(source)
+                else:
+                    late = self.overlapping(source)
+                    heeds = self.before == 0 and self.choice is None
+                    yield from heeded(late, self.device.device, "pipeline", "stages or the loader do") if heeds else late
                 if self.pushed is NONE:
                     break
                 self.settle()  # between two schedules

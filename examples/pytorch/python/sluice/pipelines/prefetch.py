@@ -11,6 +11,7 @@ import torch
 from sluice.pipelines.chains import CONSTANTS, fixed
 from sluice.pipelines.compiled import UNHANDLED
 from sluice.pipelines.devices import Device, device_of
+from sluice.pipelines.draws import heeded
 from sluice.pipelines.holders import as_tensor, count, storages_of
 from sluice.pipelines.intake import Intake, checked_slots
 from sluice.pipelines.plan import CALLER, COPIES, CURRENT, RECORD, RESTORE, WAIT
@@ -100,12 +101,17 @@ class Prefetch:
         self.before: dict[int, int] = {}  # of a slot's storage, how many hold it since an iteration before
         self.position = Position("prefetch")
         self.running = False
+        self.has_heeded = False  # the random numbers of an iteration
 
     def __len__(self) -> int:
         return len(self.loader)
 
     def __repr__(self) -> str:
         return f"sluice.prefetch({self.loader!r}, '{self.device.device}', slots={self.slots}, reuse={self.intake.reuse})"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("sluice.prefetch: its memory and its streams cannot be copied or pickled; expected another one, "
+                        "made by sluice.prefetch(loader)")
 
     def __iter__(self) -> Iterator[Any]:
         self.require_one()
@@ -128,8 +134,10 @@ class Prefetch:
         self.require_one()  # two may have been made before either began
         self.running = True
         try:
-            yield from self.ordered()
+            ordered = self.ordered()
+            yield from ordered if self.has_heeded else heeded(ordered, self.device.device, "prefetch", "the loader, a batch ahead of it, does")
         finally:
+            self.has_heeded = True
             self.finish()
 
     def ordered(self) -> Iterator[Any]:
