@@ -320,6 +320,8 @@ def wrong_arguments():
         "there are no offsets": lambda: loss(p, t),
         "a mask was given for ragged boxes": lambda: loss(p, t, o, mask=m),
         "mask is of uint8, expected bool": lambda: loss(p, d, mask=m.byte()),
+        "giou_loss: mask is a list, expected a tensor": lambda: loss(p, d, mask=m.tolist()),
+        "giou_loss_and_gradient: predictions is a ndarray, expected": lambda: sluice.giou_loss_and_gradient(p.numpy(), t, o),
         "mask has shape [5], expected [rows, width]": lambda: loss(p, d, mask=m[:, 0]),
         "targets has shape [5, 7, 4], expected [5, 8, 4], as mask says": lambda: loss(p, d[:, :7], mask=m),
     }

@@ -96,6 +96,15 @@ def test_numbers_by_channel(device):
     assert half.dtype == torch.float16 and half.equal(expected.half())
 
 
+def test_numbers_of_numpy(device):
+    numpy = pytest.importorskip("numpy")
+    images = torch.randint(0, 256, (2, 3, 40, 40), dtype=torch.uint8, device=device)
+    samples = sluice.sample_ids(torch.arange(2, device=device))
+    options = {"crop": (32, 32), "size": (24, 24)}
+    found = sluice.augment(images, samples, mean=numpy.array([0.1, 0.2, 0.3]), std=numpy.float32(0.5), **options)
+    assert torch.equal(found, sluice.augment(images, samples, mean=[0.1, 0.2, 0.3], std=0.5, **options))
+
+
 def test_bfloat16(device):
     images = smooth_images(3, device)
     samples = sluice.sample_ids(torch.arange(3, device=device))
@@ -130,6 +139,8 @@ def wrong_arguments():
         "std is [1.0, 0.0, 2.0], expected numbers other than 0": lambda: work(images, samples, std=[1.0, 0.0, 2.0], **small),
         "a sigma from 2.0": lambda: work(images, samples, sigma=(2.0, 1.0), **small),
         "a blur of sigma 0.0": lambda: work(images, samples, sigma=(0.0, 1.0), **small),
+        "samples is a list, expected a tensor": lambda: work(images, samples.tolist(), **small),
+        "std is 0.3 and deviation 0.5, expected one of them": lambda: work(images, samples, std=0.3, deviation=0.5, **small),
         "the deviation is 0.0": lambda: work(images, samples, deviation=0.0, **small),
         "the result's height is 0": lambda: work(images, samples, crop=(32, 32), size=(0, 32)),
     }

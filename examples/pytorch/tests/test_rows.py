@@ -62,6 +62,8 @@ def test_log_softmax(rows, dtype):
     torch.testing.assert_close(found[:rows.count], torch.cat([row.double().log_softmax(0) for row in rows.of(values)]).to(dtype))
     values[:3] = -float("inf")
     assert sluice.row_log_softmax(values, rows.offsets)[:3].isnan().all()  # as PyTorch's
+    values[1] = float("inf")
+    assert sluice.row_log_softmax(values, rows.offsets)[:3].isnan().all()
 
 
 OPERATIONS = {
@@ -323,6 +325,10 @@ def wrong_arguments():
         "size is -1, expected 0 or more": lambda: torch.ops.sluice.row_expand(values[:2], offsets, -1),
         "expected torch.jagged": lambda: sluice.row_sum(strided),
         "there are no offsets": lambda: sluice.row_sum(values),
+        "sluice.row_min: values is of complex64, expected a floating-point": lambda: sluice.row_min(values.cfloat(), offsets),
+        "sluice.row_sum: values is a list, expected a tensor": lambda: sluice.row_sum([1.0, 2.0], offsets),
+        "row_max: offsets is [0, 'a'], expected a tensor or a list of integers": lambda: sluice.row_max(values, [0, "a"]),
+        "row_expand: of_rows is a float, expected a tensor": lambda: sluice.row_expand(1.0, offsets, 5),
     }
 
 

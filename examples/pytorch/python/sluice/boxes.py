@@ -7,10 +7,11 @@ from typing import Optional
 import torch
 
 from sluice._registration import giou_gradient, giou_masked_gradient, is_forward, require_first
-from sluice.rows import Offsets, parts_of
+from sluice.rows import Offsets, parts_of, require_tensors
 
 
-def require_no_gradient(op: str, targets: torch.Tensor) -> None:
+def require_no_gradient(op: str, predictions: torch.Tensor, targets: torch.Tensor, mask: Optional[torch.Tensor]) -> None:
+    require_tensors(op, predictions=predictions, targets=targets, **({} if mask is None else {"mask": mask}))
     if targets.requires_grad:
         raise RuntimeError(f"sluice.{op}: targets requires a gradient; expected a tensor that does not, such as targets.detach()")
 
@@ -54,9 +55,9 @@ def giou_loss(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optiona
     predictions, or nested predictions whose rows are not as long as the targets'. On a GPU such a row makes its loss and the
     mean NaN, such nested rows all losses, and nothing is read or written out of bounds.
     """
+    require_no_gradient("giou_loss", predictions, targets, mask)
     wanted = (predictions.requires_grad and torch.is_grad_enabled()) or is_forward()
     eagerly = wanted and not torch.compiler.is_compiling()  # without the dispatcher's way round
-    require_no_gradient("giou_loss", targets)
     if eagerly:
         require_first("giou_loss")
     if mask is not None:
@@ -82,7 +83,7 @@ def giou_loss_and_gradient(predictions: torch.Tensor, targets: torch.Tensor, off
     knows of autograd: a network goes on from the gradient, by `predictions.backward(gradient)`. `scale` is what a loss
     would be multiplied with, such as a gradient scaler's factor.
     """
-    require_no_gradient("giou_loss_and_gradient", targets)
+    require_no_gradient("giou_loss_and_gradient", predictions, targets, mask)
     predictions = predictions.detach()
     if predictions.is_nested:
         raise RuntimeError("sluice.giou_loss_and_gradient: predictions is nested; expected its values, and the targets' offsets")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
-from typing import Optional, Sequence, Union
+from typing import Any, Optional, Sequence, Union
 
 import torch
+
+from sluice.rows import require_tensors
 
 Pair = tuple[int, int]
 Range = tuple[float, float]
@@ -36,11 +38,16 @@ def augment(images: torch.Tensor, samples: torch.Tensor, *, seed: int = 0, crop:
     `dtype` is float32, float16 or bfloat16; by default that of autocast, or float32. There is no gradient. Numbers by channel, and
     bfloat16, take a kernel more.
     """
+    require_tensors("augment", images=images, samples=samples)
     kind = images.device.type
     if dtype is None:
         wanted = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
         dtype = wanted if wanted in (torch.float16, torch.bfloat16) else torch.float32
-    std = std if deviation is None else deviation
+    if deviation is not None:
+        if not isinstance(std, (int, float)) or std != 1.0:
+            raise RuntimeError(f"sluice.augment: std is {std} and deviation {deviation}, expected one of them")
+        std = deviation
+    mean, std = of_numpy(mean), of_numpy(std)
     by_channel = isinstance(mean, (Sequence, torch.Tensor)) or isinstance(std, (Sequence, torch.Tensor))
     at_once = not by_channel and dtype != torch.bfloat16
     result = torch.ops.sluice.augment(images, samples, seed, crop[0], crop[1], degrees[0], degrees[1], sigma[0], sigma[1], size[0],
@@ -52,6 +59,11 @@ def augment(images: torch.Tensor, samples: torch.Tensor, *, seed: int = 0, crop:
             raise RuntimeError(f"sluice.augment: std is {std}, expected numbers other than 0")
         result = result.sub_(shift).div_(scale)
     return result.to(dtype)
+
+
+def of_numpy(numbers: Any) -> Any:
+    """An array's numbers as a list: what it holds may change."""
+    return numbers.tolist() if hasattr(numbers, "__array__") and not isinstance(numbers, torch.Tensor) else numbers
 
 
 def numbers_of(numbers: Numbers) -> Sequence[float]:

@@ -17,13 +17,23 @@ from sluice._registration import eager
 
 eager_sum, eager_max, eager_softmax = eager["row_sum"], eager["row_max"], eager["row_softmax"]
 eager_sort, eager_expand = eager["row_sort"], eager["row_expand"]
+MINIMAL = (torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int32, torch.int64)
 Offsets = Union[torch.Tensor, Sequence[int]]
 
 
-def offsets_of(offsets: Offsets, like: torch.Tensor) -> torch.Tensor:
+def require_tensors(name: str, **given: object) -> None:
+    for argument, value in given.items():
+        if not isinstance(value, torch.Tensor):
+            raise RuntimeError(f"sluice.{name}: {argument} is a {type(value).__name__}, expected a tensor")
+
+
+def offsets_of(name: str, offsets: Offsets, like: torch.Tensor) -> torch.Tensor:
     """Offsets of int64."""
     if not isinstance(offsets, torch.Tensor):
-        return torch.tensor(offsets, dtype=torch.int64, device=like.device)
+        try:
+            return torch.tensor(offsets, dtype=torch.int64, device=like.device)
+        except (TypeError, ValueError, OverflowError):
+            raise RuntimeError(f"sluice.{name}: offsets is {offsets!r}, expected a tensor or a list of integers") from None
     if offsets.dtype in (torch.int32, torch.int16, torch.int8, torch.uint8):
         return offsets.long()
     return offsets
@@ -31,6 +41,7 @@ def offsets_of(offsets: Offsets, like: torch.Tensor) -> torch.Tensor:
 
 def parts_of(name: str, values: torch.Tensor, offsets: Optional[Offsets]) -> tuple[torch.Tensor, torch.Tensor]:
     """Values and offsets of int64 from what a function was given."""
+    require_tensors(name, values=values)
     if values.is_nested:
         if offsets is not None:
             raise RuntimeError(f"sluice.{name}: offsets were given beside a nested tensor, which has its own; expected one of "
@@ -43,7 +54,7 @@ def parts_of(name: str, values: torch.Tensor, offsets: Optional[Offsets]) -> tup
         values, offsets = values.values(), values.offsets()
     if offsets is None:
         raise RuntimeError(f"sluice.{name}: there are no offsets; expected where each row begins, or a nested tensor")
-    return values, offsets_of(offsets, values)
+    return values, offsets_of(name, offsets, values)
 
 
 def is_narrow(values: torch.Tensor) -> bool:
@@ -144,13 +155,16 @@ def row_min(rows: torch.Tensor, offsets: Optional[Offsets] = None) -> tuple[torc
     """[rows, columns, ...] twice: the least value of each row (NaN if there is one; infinity, or the highest integer, for an
     empty row), and its position, as by `row_max`."""
     values, offsets = parts_of("row_min", rows, offsets)
+    if values.dtype not in MINIMAL:
+        raise RuntimeError(f"sluice.row_min: values is of {str(values.dtype)[6:]}, expected a floating-point type, int32 or int64")
     real = values.dtype.is_floating_point
     greatest, positions = row_max(-values if real else ~values, offsets)  # ~ has a result for the lowest integer, too
     return (-greatest if real else ~greatest), positions
 
 
 def row_softmax(rows: torch.Tensor, offsets: Optional[Offsets] = None) -> torch.Tensor:
-    """The softmax of each row, of floating-point values; 0 for values in no row. Like `rows`: nested, or values."""
+    """The softmax of each row, of floating-point values; 0 for values in no row. Like `rows`: nested, or values. In a row with
+    +infinity that value's share is NaN and the others' 0, where PyTorch's are all NaN."""
     values, offsets = parts_of("row_softmax", rows, offsets)
     return like(rounded(by_value(eager_softmax, widened(values), offsets), values), rows)
 
@@ -172,7 +186,7 @@ def row_log_softmax(rows: torch.Tensor, offsets: Optional[Offsets] = None) -> to
 def log_softmax(values: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
     size = values.shape[0]
     greatest = eager_max(values.detach(), offsets)[0]
-    greatest = torch.where(greatest.isinf(), 0, greatest)  # of an empty row, or one of infinities
+    greatest = torch.where(greatest == -torch.inf, 0, greatest)  # of an empty row; a row with infinity is NaN, as PyTorch's
     shifted = values - eager_expand(greatest, offsets, size)
     sums = eager_sum(shifted.exp(), offsets)
     result = shifted - eager_expand(torch.where(offsets.diff() > 0, sums, 1).log(), offsets, size)
@@ -195,7 +209,8 @@ def row_sort(rows: torch.Tensor, offsets: Optional[Offsets] = None,
 
 def row_expand(of_rows: torch.Tensor, offsets: Offsets, size: int) -> torch.Tensor:
     """[size, columns, ...]: each row's number for each of its values; 0 for values in no row. `of_rows` is [rows, columns, ...]."""
-    offsets = offsets_of(offsets, of_rows)
+    require_tensors("row_expand", of_rows=of_rows)
+    offsets = offsets_of("row_expand", offsets, of_rows)
     wide = widened(of_rows)
     if of_rows.dim() < 2 or offsets.dim() != 1 or of_rows.shape[0] != offsets.shape[0] - 1:
         return eager_expand(wide, offsets, size).to(of_rows.dtype)
