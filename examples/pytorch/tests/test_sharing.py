@@ -1,5 +1,6 @@
 """Stages that share what was not named: found in the first batches, and ordered; and results that a stage writes again."""
 
+import copy
 import warnings
 
 import pytest
@@ -9,6 +10,7 @@ from torch import nn
 from watched_device import WatchedDevice
 
 import sluice
+from sluice.pipelines.trees import tensors_of
 
 
 def device_of(device: str):
@@ -226,18 +228,19 @@ def test_streams_of_the_caller_stay(device):
 
 
 @pytest.mark.parametrize("schedule", ["serial", "overlapped", "graphed", "automatic"])
-@pytest.mark.parametrize("kept", ["total", "weight", "part", "constant"])
+@pytest.mark.parametrize("kept", ["total", "weight", "part", "parameter", "constant"])
 def test_results_that_the_next_batch_writes(device, schedule, kept):
     """A running total, returned as it is: results come late, and are those of their batch."""
     def stages(device: str):
-        total, model = torch.zeros(3, device=device), nn.Linear(3, 3).to(device).requires_grad_(False)
+        total, model = torch.zeros(3, device=device), nn.Linear(3, 3).to(device).requires_grad_(kept == "parameter")
         nn.init.ones_(model.weight)
 
+        @torch.no_grad()
         def add(x):
             if kept == "constant":
                 return {"kept": model.bias.fill_(1.0), "x": x}
-            (total if kept != "weight" else model.weight).add_(x)
-            return {"kept": {"total": total, "weight": model.weight, "part": total[1:]}[kept], "x": x}
+            (model.weight if kept in ("weight", "parameter") else total).add_(x)
+            return {"kept": {"total": total, "part": total[1:]}.get(kept, model.weight), "x": x}
 
         return [lambda x: x + 1, add]
 
@@ -246,6 +249,23 @@ def test_results_that_the_next_batch_writes(device, schedule, kept):
     expected = [second(first(x.to(device)))["kept"].tolist() for x in batches]
     run = sluice.pipeline(*stages(device), schedule=schedule, device=device_of(device))
     assert [result["kept"].tolist() for result in run(batches)] == expected, str(run.report())
+
+
+@pytest.mark.parametrize("schedule", ["serial", "overlapped", "graphed", "automatic"])
+def test_gradients_and_weights_as_results(device, schedule):
+    class Logged(Script):
+        def train(self, x, y):
+            self.optimizer.zero_grad(set_to_none=False)
+            loss = (self.model(x).squeeze(1) - y).square().mean()
+            loss.backward()
+            self.optimizer.step()
+            return loss.detach(), self.model.weight.grad, self.model.state_dict(), self.optimizer.state_dict()["state"]
+
+    plain, piped = Logged(device), Logged(device)
+    expected = [copy.deepcopy(result) for result in plain.results([(x.to(device), y.to(device)) for x, y in data(60)])]
+    found = sluice.pipeline(*piped.stages(), schedule=schedule, device=device_of(device))(data(60))
+    for result, other in zip(found, expected, strict=True):
+        assert all(map(torch.equal, tensors_of(result), tensors_of(other)))
 
 
 @pytest.mark.parametrize("schedule", ["overlapped", "graphed"])

@@ -159,7 +159,8 @@ class Sharing:
         given = {address for _, address in storages_of(tensors_of(list(data)))}
         use.used = {address: tensor for address, tensor in use.used.items() if address not in given}
         use.written -= given
-        use.returned = {address for _, address in storages_of(tensors_of(result)) if address in use.reached} - given
+        kept = use.reached.keys() | {address for _, _, gradient in before for _, address in storages_of(gradient)}
+        use.returned = {address for _, address in storages_of(tensors_of(result)) if address in kept} - given
         return result
 
     def is_suspicious(self) -> bool:
@@ -257,9 +258,13 @@ def copying(function: Callable, addresses: set[int]) -> Callable:
 
 def copied(results: Any, addresses: Optional[set[int]]) -> Any:
     def of_tensor(tensor: torch.Tensor) -> torch.Tensor:
-        if tensor.requires_grad or not is_plain(tensor):
+        if not is_plain(tensor):
             return tensor
-        return tensor.clone() if addresses is None or tensor.untyped_storage().data_ptr() in addresses else tensor
+        if addresses is None:  # a leaf that requires a gradient is one that somebody asks for it
+            is_written = not tensor.requires_grad or isinstance(tensor, torch.nn.Parameter)
+        else:
+            is_written = tensor.untyped_storage().data_ptr() in addresses
+        return tensor.clone() if is_written else tensor
 
     return map_tensors(of_tensor, results)
 
