@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from test_guards import COUNT, Training, choose_soon, data, graphing  # noqa: F401  (a fixture)
+from guarded_training import COUNT, Training, choose_soon, data, graphing  # noqa: F401  (a fixture)
 
 import sluice
 

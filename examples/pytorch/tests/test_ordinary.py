@@ -5,7 +5,7 @@ import functools
 
 import pytest
 import torch
-from test_guards import choose_soon, graphing  # noqa: F401  (a fixture)
+from guarded_training import choose_soon, graphing  # noqa: F401  (a fixture)
 from torch import nn
 
 import sluice

@@ -6,7 +6,7 @@ import random
 
 import pytest
 import torch
-from test_guards import choose_soon, graphing  # noqa: F401  (a fixture)
+from guarded_training import choose_soon, graphing  # noqa: F401  (a fixture)
 
 import sluice
 
