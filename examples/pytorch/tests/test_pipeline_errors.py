@@ -1,0 +1,143 @@
+"""Pipelines: errors of stages and loaders, and wrong arguments."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+from small_training import SCHEDULES, batches
+
+import sluice
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_an_exception_names_stage_and_batch(device, schedule):
+    seen = []
+
+    def fail(x: torch.Tensor) -> torch.Tensor:
+        seen.append(1)
+        if len(seen) == 3:
+            raise ValueError("three are\ntoo many")
+        return x + 1
+
+    run = sluice.pipeline(lambda x: x * 2, sluice.stage(fail, "add", graph=False), schedule=schedule, device=device)
+    data = [torch.tensor([float(i)]) for i in range(6)]
+    with pytest.raises(sluice.StageError) as error:
+        list(run(data))
+    assert str(error.value) == "stage 'add', batch 2: ValueError: three are too many"
+    assert (error.value.stage, error.value.batch) == ("add", 2)
+    # The traceback holds the batch still.
+    assert [result.item() for result in run(data)] == [2.0 * i + 1 for i in range(6)]
+
+
+def test_an_exception_of_the_loader_passes(device):
+    def loader():
+        yield torch.zeros(2)
+        raise OSError("the disk is full")
+
+    run = sluice.pipeline(lambda x: x + 1, device=device)
+    with pytest.raises(OSError, match="the disk is full"):
+        list(run(loader()))
+    assert len(list(run([torch.zeros(2)]))) == 1
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_all_results_before_an_error_come_first(device, schedule):
+    def loader():
+        yield from (torch.tensor(i) for i in range(5))
+        raise OSError("the disk is full")
+
+    run, found = sluice.pipeline(lambda x: x + 1, lambda x: x * 2, schedule=schedule, device=device), []
+    with pytest.raises(OSError, match="the disk is full"):
+        for x in run(loader()):
+            found.append(x.item())
+    assert found == [2, 4, 6, 8, 10] and run.report().batches == 5
+    found.clear()
+    with pytest.raises(OSError, match="the disk is full"):
+        for x in sluice.pipeline(lambda x: x + 1, schedule=schedule, device=device, verify=True)(loader()):
+            found.append(x.item())
+    assert found == [1, 2, 3, 4, 5]
+    found.clear()
+    run = sluice.pipeline(lambda x: x + 1, lambda x: x * (1 if x.item() < 5 else None), schedule=schedule, device=device)
+    with pytest.raises(sluice.StageError, match="batch 4: TypeError"):
+        for x in run([torch.tensor(i) for i in range(9)]):
+            found.append(x.item())
+    assert found == [1, 2, 3, 4]
+
+
+def test_one_iteration_at_a_time(device):
+    run = sluice.pipeline(lambda x: x + 1, device=device)
+    first, second = run([torch.tensor(1)] * 9), run([torch.tensor(10)] * 9)
+    assert next(first).item() == 2
+    with pytest.raises(RuntimeError, match="an iteration is under way"):
+        next(second)
+    assert [x.item() for x in first] == [2] * 8
+
+
+def test_errors_can_be_pickled_and_tell_of_memory(device):
+    def fail(x: torch.Tensor) -> torch.Tensor:
+        raise torch.OutOfMemoryError("no room")
+
+    with pytest.raises(torch.OutOfMemoryError) as error:
+        list(sluice.pipeline(fail, device=device)([torch.zeros(1)]))
+    copy = pickle.loads(pickle.dumps(error.value))
+    assert isinstance(copy, sluice.StageError) and str(copy) == "stage 'fail', batch 0: OutOfMemoryError: no room"
+    assert (copy.stage, copy.batch) == ("fail", 0)
+
+
+def test_errors_can_be_pickled_and_caught_by_their_kind(device):
+    def raising(error: BaseException):
+        def stage(x: torch.Tensor) -> torch.Tensor:
+            raise error
+
+        return stage
+
+    with pytest.raises(torch.OutOfMemoryError) as error:
+        list(sluice.pipeline(raising(torch.OutOfMemoryError("too large")), device=device)([torch.zeros(1)]))
+    assert isinstance(error.value, sluice.StageError)
+    for cause in (torch.OutOfMemoryError("too large"), ValueError("wrong")):
+        with pytest.raises(sluice.StageError) as error:
+            list(sluice.pipeline(raising(cause), device=device)([torch.zeros(1)]))
+        again = pickle.loads(pickle.dumps(error.value))
+        assert (str(again), type(again), again.stage, again.batch) == (str(error.value), type(error.value), "stage", 0)
+
+
+def test_wrong_arguments():
+    with pytest.raises(ValueError, match="there are no stages"):
+        sluice.pipeline()
+    with pytest.raises(ValueError, match="schedule is 'fast', expected one of serial, overlapped, graphed, automatic"):
+        sluice.pipeline(len, schedule="fast")
+    with pytest.raises(ValueError, match="slots is 1, expected an integer of 2 or more"):
+        sluice.pipeline(len, slots=1)
+    with pytest.raises(TypeError, match="3 was given, expected a callable"):
+        sluice.stage(3)
+    with pytest.raises(TypeError, match="state has a int, expected objects with state_dict"):
+        sluice.pipeline(len, state=[3])
+    with pytest.raises(ValueError, match="the device is 'meta', expected 'cpu' or 'cuda'"):
+        sluice.pipeline(len, device="meta")
+    with pytest.raises(ValueError, match="a stream was given in a pipeline of the CPU"):
+        sluice.pipeline(sluice.stage(len, stream=7), device="cpu")
+    run = sluice.pipeline(lambda x: x, device="cpu")
+    first = run([torch.zeros(1)] * 9)
+    next(first)
+    with pytest.raises(RuntimeError, match="an iteration is under way"):
+        run([])
+
+
+@pytest.mark.parametrize("made", ["pipeline", "prefetch"])
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_copies_are_refused(device, made, how):
+    """A copy would share the slots of the original."""
+    one = sluice.pipeline(abs, device=device) if made == "pipeline" else sluice.prefetch([torch.zeros(1)], device)
+    assert len(list(one([torch.zeros(1)] * 4) if made == "pipeline" else one)) in (1, 4)
+    with pytest.raises(TypeError, match=f"sluice.{made}: its memory and its streams cannot be copied or pickled"):
+        how(one)
+
+
+@pytest.mark.parametrize("schedule", ["overlapped", "graphed", "automatic"])
+def test_a_prefetched_loader_is_refused(device, schedule):
+    ahead = sluice.prefetch([torch.full((2,), float(i)) for i in range(9)], device)
+    with pytest.raises(TypeError, match="the loader is a sluice.prefetch"):
+        sluice.pipeline(lambda x: x + 1, schedule=schedule, device=device)(ahead)
+    found = sluice.pipeline(lambda x: x + 1, schedule="serial", device=device)(ahead)
+    assert [x[0].item() for x in found] == list(range(1, 10))
