@@ -1,18 +1,72 @@
 /// \file
-/// When a submitted batch has been read.
+/// When a submitted batch has been read, and what holds a source's batch until then.
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <optional>
+#include <utility>
 
 #include <sluice/backend/concept.hpp>
-#include <sluice/pipeline/detail/batch_waiter.hpp>
+#include <sluice/backend/stream.hpp>
 
 namespace sluice {
+
+template <class Batch, Backend B>
+class SourceBatch;
+template <class Batch, Backend B>
+class HeldBatch;
 
 namespace detail {
 template <Backend B>
 class PipelineCore;
+template <Backend B>
+struct SourceSlot;
+struct JoinAccess;
+
+class BatchWaiterRef;
+
+/// What a pipeline lends to those who wait for its batches; `pipeline` is null once it has gone.
+struct BatchWaiter {
+    void* pipeline = nullptr;
+    void (*wait)(void* pipeline, std::size_t run, std::size_t number) = nullptr;
+    bool (*is_read)(void* pipeline, std::size_t run, std::size_t number) = nullptr;
+    void (*stays)(void* pipeline, std::size_t run, std::size_t number) = nullptr; // where that is checked
+    bool (*drain)(void* pipeline) =
+        nullptr;                   // where that has failed; whether waits for semaphores were given up
+    std::size_t references = 0;    // One thread has them all.
+    std::exception_ptr unreported; // What a destructor's wait has thrown, for the pipeline's next call.
+
+    static BatchWaiterRef make();
+};
+
+/// A shared pointer without atomics.
+class BatchWaiterRef {
+public:
+    BatchWaiterRef() = default;
+    explicit BatchWaiterRef(BatchWaiter* waiter) noexcept : waiter_(waiter) { ++waiter_->references; }
+    BatchWaiterRef(const BatchWaiterRef& other) noexcept : waiter_(other.waiter_) {
+        if (waiter_ != nullptr)
+            ++waiter_->references;
+    }
+    BatchWaiterRef(BatchWaiterRef&& other) noexcept : waiter_(std::exchange(other.waiter_, nullptr)) {}
+    BatchWaiterRef& operator=(BatchWaiterRef other) noexcept {
+        std::swap(waiter_, other.waiter_);
+        return *this;
+    }
+    ~BatchWaiterRef() {
+        if (waiter_ != nullptr && --waiter_->references == 0)
+            delete waiter_;
+    }
+    BatchWaiter* operator->() const noexcept { return waiter_; }
+    BatchWaiter& operator*() const noexcept { return *waiter_; }
+    SLUICE_ALWAYS_INLINE explicit operator bool() const noexcept { return waiter_ != nullptr; }
+
+private:
+    BatchWaiter* waiter_ = nullptr;
+};
+
+inline BatchWaiterRef BatchWaiter::make() { return BatchWaiterRef(new BatchWaiter); }
 } // namespace detail
 
 /// What `submit` returns of a batch of the caller's own: tells when all stages that take the batch have read it, and so
@@ -94,6 +148,60 @@ public:
     explicit operator bool() const& noexcept { return has_value(); }
     /// Does not compile: write `if (auto read = pipeline.try_submit(batch))`, and keep what it has.
     explicit operator bool() const&& = delete;
+};
+
+/// Holds the slot of a source's batch beyond its handle. A plain value: copies are the same hold, and one of them gives
+/// it up with `give_up`. Any thread may use it. While there is one, the slot is not filled again, and its memory stays even
+/// when the source goes.
+template <Backend B = DefaultBackend>
+class SourceHold {
+public:
+    /// Holds nothing.
+    SourceHold() = default;
+
+    /// Whether it holds a slot. Nothing else may be asked of one that does not.
+    explicit operator bool() const noexcept { return slot_ != nullptr; }
+
+    /// What `stream` has been handed so far reads the batch. May be called for any number of streams, more than once, and
+    /// before or after others; they do not wait for each other. Throws `Error`, also while `stream` is being captured.
+    void release(BasicStreamRef<B> stream) const { slot_->ledger->release(*slot_, stream); }
+
+    /// Gives the hold up: no `release` of it comes any more. Once for each hold; no copy may be used afterwards.
+    void give_up() const noexcept { slot_->ledger->done(*slot_, elsewhere_); }
+
+    /// The same, where the host has read the batch by now.
+    void give_up_on_host() const noexcept { give_up(); }
+
+    /// A further hold, which a thread other than the caller's will give up by itself. `Source::next` waits for such ones,
+    /// and throws when all slots are held by others, which it would wait for in vain.
+    SourceHold hold_elsewhere() const {
+        slot_->ledger->hold(*slot_, true);
+        return SourceHold(slot_, true);
+    }
+
+    /// The batch's number in its source.
+    std::size_t index() const noexcept { return slot_->index; }
+    /// Batches behind it that are ready to be taken, as `Source::filled`, and will not be dropped.
+    std::size_t ready_behind() const noexcept { return slot_->ledger->sure(); }
+    /// The source's slots.
+    std::size_t slots() const noexcept { return slot_->ledger->most_held; }
+
+private:
+    template <class, Backend>
+    friend class SourceBatch;
+    template <class, Backend>
+    friend class HeldBatch;
+    friend struct detail::JoinAccess;
+    SourceHold(detail::SourceSlot<B>* slot, bool elsewhere) noexcept : slot_(slot), elsewhere_(elsewhere) {}
+
+    // Throws `Error` when the slot is not held any longer.
+    static SourceHold of(detail::SourceSlot<B>* slot) {
+        slot->ledger->hold(*slot, false);
+        return SourceHold(slot, false);
+    }
+
+    detail::SourceSlot<B>* slot_ = nullptr;
+    bool elsewhere_ = false;
 };
 
 } // namespace sluice

@@ -15,6 +15,7 @@
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
+#include <sluice/pipeline/batch_read.hpp>
 #include <sluice/pipeline/detail/checked/source_checks.hpp>
 #include <sluice/pipeline/detail/fill_times.hpp>
 #include <sluice/pipeline/detail/source_slots.hpp>
@@ -33,67 +34,7 @@ class SourcePlaces;
 template <class Batch, Backend B>
 class JoinedPlace;
 struct HeldBatchAccess;
-struct JoinAccess;
 } // namespace detail
-
-template <class Batch, Backend B>
-class SourceBatch;
-template <class Batch, Backend B>
-class HeldBatch;
-
-/// Holds the slot of a source's batch beyond its handle. A plain value: copies are the same hold, and one of them gives
-/// it up with `give_up`. Any thread may use it. While there is one, the slot is not filled again, and its memory stays even
-/// when the source goes.
-template <Backend B = DefaultBackend>
-class SourceHold {
-public:
-    /// Holds nothing.
-    SourceHold() = default;
-
-    /// Whether it holds a slot. Nothing else may be asked of one that does not.
-    explicit operator bool() const noexcept { return slot_ != nullptr; }
-
-    /// What `stream` has been handed so far reads the batch. May be called for any number of streams, more than once, and
-    /// before or after others; they do not wait for each other. Throws `Error`, also while `stream` is being captured.
-    void release(BasicStreamRef<B> stream) const { slot_->ledger->release(*slot_, stream); }
-
-    /// Gives the hold up: no `release` of it comes any more. Once for each hold; no copy may be used afterwards.
-    void give_up() const noexcept { slot_->ledger->done(*slot_, elsewhere_); }
-
-    /// The same, where the host has read the batch by now.
-    void give_up_on_host() const noexcept { give_up(); }
-
-    /// A further hold, which a thread other than the caller's will give up by itself. `Source::next` waits for such ones,
-    /// and throws when all slots are held by others, which it would wait for in vain.
-    SourceHold hold_elsewhere() const {
-        slot_->ledger->hold(*slot_, true);
-        return SourceHold(slot_, true);
-    }
-
-    /// The batch's number in its source.
-    std::size_t index() const noexcept { return slot_->index; }
-    /// Batches behind it that are ready to be taken, as `Source::filled`, and will not be dropped.
-    std::size_t ready_behind() const noexcept { return slot_->ledger->sure(); }
-    /// The source's slots.
-    std::size_t slots() const noexcept { return slot_->ledger->most_held; }
-
-private:
-    template <class, Backend>
-    friend class SourceBatch;
-    template <class, Backend>
-    friend class HeldBatch;
-    friend struct detail::JoinAccess;
-    SourceHold(detail::SourceSlot<B>* slot, bool elsewhere) noexcept : slot_(slot), elsewhere_(elsewhere) {}
-
-    // Throws `Error` when the slot is not held any longer.
-    static SourceHold of(detail::SourceSlot<B>* slot) {
-        slot->ledger->hold(*slot, false);
-        return SourceHold(slot, false);
-    }
-
-    detail::SourceSlot<B>* slot_ = nullptr;
-    bool elsewhere_ = false;
-};
 
 /// Whether a source keeps a batch as a `HeldBatch`: where one can be derived from it.
 template <class Batch>

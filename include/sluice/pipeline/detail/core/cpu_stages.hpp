@@ -1,12 +1,9 @@
 /// \file
-/// What CPU stages need: threads, batches that these read later, and a place for what they throw.
+/// What CPU stages need: threads, and batches that these read later.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstring>
-#include <exception>
-#include <mutex>
 #include <new>
 #include <utility>
 
@@ -16,37 +13,6 @@
 #include <sluice/pipeline/detail/boundary/stage_call.hpp>
 
 namespace sluice::detail {
-
-/// The first thing that went wrong on a pipeline's threads. Any thread may use it.
-class ThreadFault {
-public:
-    bool known() const noexcept { return known_.load(std::memory_order_acquire); }
-
-    void set(std::exception_ptr thrown, std::size_t stage, std::size_t batch) noexcept {
-        const std::lock_guard lock(mutex_);
-        if (known_.load(std::memory_order_relaxed))
-            return;
-        thrown_ = std::move(thrown);
-        stage_ = stage;
-        batch_ = batch;
-        known_.store(true, std::memory_order_release);
-    }
-    /// No thread is at work.
-    void clear() noexcept {
-        thrown_ = nullptr;
-        known_.store(false, std::memory_order_release);
-    }
-    std::size_t stage() const noexcept { return stage_; }
-    std::size_t batch() const noexcept { return batch_; }
-    const std::exception_ptr& thrown() const noexcept { return thrown_; }
-
-private:
-    std::mutex mutex_;
-    std::atomic<bool> known_{false};
-    std::exception_ptr thrown_;
-    std::size_t stage_ = 0;
-    std::size_t batch_ = 0;
-};
 
 /// The threads of one CPU stage, which take batches in turns, each with a stream that runs what it is handed at once. A template, so
 /// that a program without pipelines of `B` does not compile the streams of `Host`.

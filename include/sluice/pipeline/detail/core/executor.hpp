@@ -1,21 +1,23 @@
 /// \file
-/// What a pipeline asks of what runs its schedule.
+/// What a pipeline asks of what runs its schedule, and the two schedules that hold nothing back: overlapped and serial.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <string>
 
+#include <sluice/backend/config.hpp>
+#include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/graph/detail/call_ref.hpp>
 #include <sluice/graph/graph_capture.hpp>
+#include <sluice/pipeline/batch_read.hpp>
 #include <sluice/pipeline/detail/boundary/stage_call.hpp>
-#include <sluice/pipeline/source.hpp>
+#include <sluice/pipeline/detail/core/range.hpp>
+#include <sluice/pipeline/detail/core/stage_core.hpp>
 
 namespace sluice::detail {
-
-template <Backend B>
-class StageCore;
 
 /// Runs the stages in the order of a schedule. What is not overridden is that of one that keeps nothing back.
 template <Backend B>
@@ -77,6 +79,237 @@ protected:
     // Not asked for by a call: each submit looks at them.
     bool keeps_batches_ = false;
     bool replays_ = false;
+};
+
+/// What all stages do for the batches of each slot. The driver leaves little in the caches between two of its calls, so that
+/// each line of memory and of code on the way counts: a stage's call is one line of memory here.
+template <Backend B>
+class PlainSteps {
+    using Core = StageCore<B>;
+
+public:
+    /// Lays the steps out where every stage is plain: with waits and marks, or, on one stream, without.
+    void lay_out(Core& core, bool in_order) {
+        stages_ = 0;
+        works_.clear();
+        waits_.clear();
+        for (std::size_t stage = 0; stage < core.stages(); ++stage) {
+            if (!core.is_plain(stage))
+                return;
+        }
+        slots_ = core.order->slots();
+        mask_ = core.order->slot_mask();
+        for (std::size_t slot = 0; slot < slots_; ++slot) {
+            for (std::size_t stage = 0; stage < core.stages(); ++stage)
+                add(core, stage, slot, in_order);
+        }
+        const Event* waits = waits_.data();
+        for (Work& work : works_) {
+            work.waits = waits;
+            waits += work.all;
+        }
+        stages_ = core.stages();
+    }
+
+    /// Whether they are laid out, and there is no listener to ranges.
+    bool ready() const noexcept {
+        return stages_ != 0 && range_listener.load(std::memory_order_relaxed) == nullptr;
+    }
+
+    SLUICE_ALWAYS_INLINE void run(Core& core, std::size_t number, const GivenBatch<B>& batch) const {
+        const bool first_lap = number < slots_; // when the slots are unused
+        const Work* work = works_.data() + (mask_ != 0 ? number & mask_ : number % slots_) * stages_;
+        for (std::size_t stage = 0; stage < stages_; ++stage, ++work) {
+            const Event* const end = work->waits + (first_lap ? work->same : work->all);
+            for (const Event* wait = work->waits; wait != end; ++wait)
+                B::wait(work->stream, *wait);
+            core.enter_stage(stage, number);
+            batch.calls[stage].on_stream(work->callable, work->stream, work->slots, batch.value);
+            B::check_launches();
+            core.leave_stage();
+            if (work->mark != Event{})
+                B::record(work->mark, work->stream);
+        }
+    }
+
+private:
+    using Event = typename B::NativeEvent;
+    struct Work {
+        typename B::NativeStream stream;
+        void* callable;
+        void* const* slots;
+        const Event* waits = nullptr; // those for the same batch first
+        std::uint32_t same = 0;
+        std::uint32_t all = 0;
+        Event mark{}; // or none
+    };
+
+    void add(Core& core, std::size_t stage, std::size_t slot, bool in_order) {
+        Work& work = works_.emplace_back(Work{.stream = core.streams.of(stage, slot).get(),
+                                              .callable = core.callable(stage),
+                                              .slots = core.slots.of(slot)});
+        if (!in_order)
+            return;
+        for (const PlanWait& wait : core.plan.waits_of(stage)) {
+            // A slot's own last reader on the same stream comes first by itself.
+            if (wait.former && wait.stage == stage)
+                continue;
+            waits_.push_back(core.order->event(wait.stage, slot).get());
+            ++work.all;
+            work.same += wait.former ? 0u : 1u;
+        }
+        if (core.plan.stages[stage].needs_event)
+            work.mark = core.order->event(stage, slot).get();
+    }
+
+    std::size_t stages_ = 0;
+    std::size_t slots_ = 0;
+    std::size_t mask_ = 0; // as `StageOrder` has it
+    List<Work> works_;     // a slot's stages side by side
+    List<Event> waits_;
+};
+
+/// Schedule::overlapped: each stage on streams of its own, in order by the marks of those that it waits for.
+template <Backend B>
+class OverlappedExecutor final : public Executor<B> {
+    using Core = StageCore<B>;
+
+public:
+    void begin(Core& core) override { steps_.lay_out(core, true); }
+
+    void submit(Core& core, std::size_t number, const GivenBatch<B>& batch,
+                const SourceHold<B>& hold) override {
+        if (steps_.ready() && !hold) [[likely]]
+            steps_.run(core, number, batch);
+        else
+            submit_stage_by_stage(core, number, batch, hold);
+    }
+
+    void await_stage(Core& core, std::size_t stage, std::size_t number) override {
+        core.await_mark(stage, number);
+    }
+
+private:
+    void submit_stage_by_stage(Core& core, std::size_t number, const GivenBatch<B>& batch,
+                               const SourceHold<B>& hold) {
+        core.enqueue_each(number, [&](std::size_t stage) {
+            core.run_in_order(stage, number, batch);
+            if (hold)
+                core.release_batch(stage, number, hold);
+        });
+    }
+
+    PlainSteps<B> steps_;
+};
+
+/// Schedule::serial: one stage after another, one batch after another. All stages of a device are on one stream, and need no
+/// marks. Where the work goes from one device to another, or to a
+/// thread and back, each stage waits for the one before it.
+template <Backend B>
+class SerialExecutor final : public Executor<B> {
+    using Core = StageCore<B>;
+
+public:
+    explicit SerialExecutor(const Core& core) : marks_(core.stages()) {
+        const std::size_t stages = core.stages();
+        for (std::size_t stage = 0; stage < stages; ++stage) {
+            const std::size_t former = former_of(stage);
+            const bool threads = core.plan.stages[stage].aside || core.plan.stages[former].aside;
+            // Of one thread's batches, each comes after the one before by itself.
+            marks_[stage].waits =
+                former != stage && (threads || !(core.streams.of(stage, 0) == core.streams.of(former, 0)));
+            if (marks_[stage].waits && !core.plan.stages[former].aside)
+                (threads ? marks_[former].signals : marks_[former].records) = true;
+        }
+        // Any may come behind any other one where some run less often.
+        bool any_waits = false, any_aside = false;
+        for (std::size_t stage = 0; stage < stages; ++stage) {
+            any_waits = any_waits || marks_[stage].waits;
+            any_aside = any_aside || core.plan.stages[stage].aside;
+        }
+        for (std::size_t stage = 0; core.rates.any() && any_waits && stage < stages; ++stage) {
+            marks_[stage].waits = true;
+            marks_[stage].records = !core.plan.stages[stage].aside;
+            marks_[stage].signals = any_aside && !core.plan.stages[stage].aside;
+        }
+    }
+
+    void begin(Core& core) override {
+        for (const Marks& marks : marks_) {
+            if (marks.waits)
+                return;
+        }
+        steps_.lay_out(core, false);
+    }
+    void reset() noexcept override { any_ran_ = false; }
+
+    void submit(Core& core, std::size_t number, const GivenBatch<B>& batch,
+                const SourceHold<B>& hold) override {
+        if (steps_.ready() && !hold) [[likely]]
+            steps_.run(core, number, batch);
+        else
+            submit_stage_by_stage(core, number, batch, hold);
+    }
+
+    void await_stage(Core& core, std::size_t stage, std::size_t number) override {
+        if (core.plan.stages[stage].aside)
+            core.await_mark(stage, number);
+        else
+            core.streams.await(stage, number);
+    }
+    bool is_through(Core& core, std::size_t stage, std::size_t number) override {
+        return core.plan.stages[stage].aside ? core.mark_is_reached(stage, number)
+                                             : core.streams.of(stage, number).is_done();
+    }
+
+private:
+    void submit_stage_by_stage(Core& core, std::size_t number, const GivenBatch<B>& batch,
+                               const SourceHold<B>& hold) {
+        for (std::size_t stage = 0; stage < marks_.size(); ++stage) {
+            if (!core.rates.runs(stage, number))
+                continue;
+            core.follows = stage > 0 && !marks_[stage].waits;
+            run_behind_last(core, stage, number, batch);
+            core.release_batch(stage, number, hold);
+        }
+        core.follows = false;
+    }
+
+public:
+    /// Runs a stage behind all that ran before.
+    void run_behind_last(Core& core, std::size_t stage, std::size_t number,
+                         const GivenBatch<B>& batch) override {
+        const auto stream = core.streams.of(stage, number);
+        const bool aside = core.plan.stages[stage].aside;
+        ThreadWaits thread_waits{.by_plan = false};
+        if (marks_[stage].waits && any_ran_ && last_stage_ != stage) {
+            if (aside)
+                thread_waits = {.by_plan = false, .any = true, .stage = last_stage_, .batch = last_batch_};
+            else
+                core.order->wait(stream, last_stage_, last_batch_);
+        }
+        core.run(stage, stream, number, batch, thread_waits);
+        if (!aside)
+            core.order->mark(stream, stream, stage, number, marks_[stage].records, marks_[stage].signals);
+        any_ran_ = true;
+        last_stage_ = stage;
+        last_batch_ = number;
+    }
+
+private:
+    struct Marks {
+        bool waits = false; // for the stage before it
+        bool records = false;
+        bool signals = false;
+    };
+    std::size_t former_of(std::size_t stage) const noexcept {
+        return (stage == 0 ? marks_.size() : stage) - 1;
+    }
+    List<Marks> marks_;
+    bool any_ran_ = false;       // Since it began,
+    std::size_t last_stage_ = 0; // and what ran last.
+    std::size_t last_batch_ = 0;
+    PlainSteps<B> steps_; // where each is one call after another
 };
 
 } // namespace sluice::detail

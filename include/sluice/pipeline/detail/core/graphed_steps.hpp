@@ -13,7 +13,6 @@
 #include <sluice/pipeline/detail/core/pending_batches.hpp>
 #include <sluice/pipeline/detail/core/step_graphs.hpp>
 #include <sluice/pipeline/detail/core/step_lags.hpp>
-#include <sluice/pipeline/source.hpp>
 
 namespace sluice::detail {
 

@@ -11,6 +11,8 @@
 #include <sluice/backend/detail/owned.hpp>
 #include <sluice/memory/detail/allocations.hpp>
 #include <sluice/pipeline/detail/boundary/batch_key.hpp>
+#include <sluice/pipeline/detail/boundary/plan_data.hpp>
+#include <sluice/pipeline/detail/core/slot_table.hpp>
 
 namespace sluice::detail {
 
@@ -123,6 +125,74 @@ private:
     std::size_t oldest_ = 0;
     Seen none_;
     Seen* last_ = &none_; // The one that came last.
+};
+
+/// A number for all that a callable may read in the slots on the host: their bytes, what their members hold elsewhere,
+/// where they show it, and which allocations they point to. The same state has the same number.
+class SlotsNumber {
+public:
+    SlotsNumber(const PlanData& plan, const SlotTable& slots) {
+        // But those of CPU stages, which write them when they run: these must not be read when a stage is called.
+        for (const StagePlan& stage : plan.stages) {
+            if (stage.maker < 0 || stage.hands_on || !stage.capturable)
+                continue;
+            const auto maker = static_cast<std::size_t>(stage.maker);
+            for (std::size_t slot = 0; slot < slots.count(); ++slot)
+                slots_.push_back({slots.at(maker, slot), &slots.ops(maker)});
+            told_by_their_bytes_ = told_by_their_bytes_ && slots.ops(maker).told_by_bytes;
+        }
+    }
+
+    std::uint64_t get() {
+        const std::uint64_t changes = Allocations::instance().changes();
+        if (told_by_their_bytes_ && changes == changes_ && unchanged()) [[likely]]
+            return number_;
+        bytes_.clear();
+        for (const Slot& slot : slots_) {
+            bytes_.append(slot.place, slot.ops->bytes);
+            if (!slot.ops->told_by_bytes)
+                (void)slot.ops->append_key(bytes_, slot.place);
+        }
+        if (changes == changes_ && bytes_ == known_bytes_)
+            return number_;
+        known_bytes_ = bytes_;
+        for (const Slot& slot : slots_) {
+            for (std::size_t at = 0; at + sizeof(void*) <= slot.ops->bytes; at += sizeof(void*)) {
+                const void* word = nullptr;
+                std::memcpy(&word, static_cast<const char*>(slot.place) + at, sizeof(word));
+                append_scalar(bytes_, Allocations::instance().number_of(word));
+            }
+        }
+        changes_ = changes;
+        number_ = numbers_.number_of(bytes_);
+        return number_;
+    }
+
+private:
+    struct Slot {
+        const void* place;
+        const SlotOps* ops;
+    };
+
+    // Whether all slots are as they were when their number was made. Those that `told_by_bytes`.
+    bool unchanged() const noexcept {
+        const std::byte* known = known_bytes_.data();
+        for (const Slot& slot : slots_) {
+            if (!slot.ops->empty && std::memcmp(slot.place, known, slot.ops->bytes) != 0)
+                return false;
+            known += slot.ops->bytes;
+        }
+        return true;
+    }
+
+    List<Slot> slots_;
+    bool told_by_their_bytes_ = true;
+    KeyBytes bytes_;
+    KeyNumbers numbers_;
+    // The state that has `number_`, as long as so many allocations have changed.
+    KeyBytes known_bytes_;
+    std::uint64_t changes_ = ~std::uint64_t{0};
+    std::uint64_t number_ = 0;
 };
 
 } // namespace sluice::detail

@@ -8,11 +8,11 @@
 #include <cstring>
 
 #include <sluice/backend/detail/list.hpp>
+#include <sluice/pipeline/batch_read.hpp>
 #include <sluice/pipeline/detail/boundary/batch_key.hpp>
 #include <sluice/pipeline/detail/boundary/stage_call.hpp>
 #include <sluice/pipeline/detail/core/key_numbers.hpp>
 #include <sluice/pipeline/detail/core/step_graphs.hpp>
-#include <sluice/pipeline/source.hpp>
 
 namespace sluice::detail {
 

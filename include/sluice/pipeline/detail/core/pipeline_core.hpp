@@ -18,7 +18,6 @@
 #include <sluice/pipeline/pipeline_options.hpp>
 #include <sluice/pipeline/results.hpp>
 #include <sluice/pipeline/schedule.hpp>
-#include <sluice/pipeline/source.hpp>
 #include <sluice/pipeline/stage_time.hpp>
 
 namespace sluice::detail {

@@ -6,13 +6,12 @@
 
 #include <sluice/backend/detail/calling_stage.hpp>
 #include <sluice/backend/device.hpp>
+#include <sluice/pipeline/detail/core/executor.hpp>
 #include <sluice/pipeline/detail/core/faults.hpp>
 #include <sluice/pipeline/detail/core/graphed_stages.hpp>
 #include <sluice/pipeline/detail/core/graphed_steps.hpp>
 #include <sluice/pipeline/detail/core/in_flight.hpp>
-#include <sluice/pipeline/detail/core/overlapped.hpp>
 #include <sluice/pipeline/detail/core/schedule_tuner.hpp>
-#include <sluice/pipeline/detail/core/serial.hpp>
 #include <sluice/pipeline/detail/core/stage_core.hpp>
 
 namespace sluice::detail {

@@ -18,9 +18,6 @@ struct RangeListener {
 /// The program's listener; null: there is none. `pipeline/nvtx.hpp` puts one here.
 inline std::atomic<const RangeListener*> range_listener{nullptr};
 
-/// Whether there is a listener.
-inline bool ranges_are_heard() noexcept { return range_listener.load(std::memory_order_relaxed) != nullptr; }
-
 /// Tells the listener, if there is one, that the scope runs under `name`.
 class Range {
 public:

@@ -2,9 +2,11 @@
 /// The stages of a pipeline with their slots, streams and marks, whatever their types, and the one place that calls a stage.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,20 +14,52 @@
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/device.hpp>
+#include <sluice/pipeline/batch_read.hpp>
 #include <sluice/pipeline/detail/boundary/plan_data.hpp>
 #include <sluice/pipeline/detail/boundary/shape.hpp>
 #include <sluice/pipeline/detail/boundary/stage_call.hpp>
 #include <sluice/pipeline/detail/core/checks.hpp>
 #include <sluice/pipeline/detail/core/cpu_stages.hpp>
+#include <sluice/pipeline/detail/core/key_numbers.hpp>
 #include <sluice/pipeline/detail/core/range.hpp>
 #include <sluice/pipeline/detail/core/slot_table.hpp>
 #include <sluice/pipeline/detail/core/stage_order.hpp>
 #include <sluice/pipeline/detail/core/stage_streams.hpp>
 #include <sluice/pipeline/detail/core/stage_times.hpp>
 #include <sluice/pipeline/pipeline_options.hpp>
-#include <sluice/pipeline/source.hpp>
 
 namespace sluice::detail {
+
+/// The first thing that went wrong on a pipeline's threads. Any thread may use it.
+class ThreadFault {
+public:
+    bool known() const noexcept { return known_.load(std::memory_order_acquire); }
+
+    void set(std::exception_ptr thrown, std::size_t stage, std::size_t batch) noexcept {
+        const std::lock_guard lock(mutex_);
+        if (known_.load(std::memory_order_relaxed))
+            return;
+        thrown_ = std::move(thrown);
+        stage_ = stage;
+        batch_ = batch;
+        known_.store(true, std::memory_order_release);
+    }
+    /// No thread is at work.
+    void clear() noexcept {
+        thrown_ = nullptr;
+        known_.store(false, std::memory_order_release);
+    }
+    std::size_t stage() const noexcept { return stage_; }
+    std::size_t batch() const noexcept { return batch_; }
+    const std::exception_ptr& thrown() const noexcept { return thrown_; }
+
+private:
+    std::mutex mutex_;
+    std::atomic<bool> known_{false};
+    std::exception_ptr thrown_;
+    std::size_t stage_ = 0;
+    std::size_t batch_ = 0;
+};
 
 /// What all schedules share.
 template <Backend B>
