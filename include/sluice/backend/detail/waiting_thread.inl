@@ -1,9 +1,8 @@
 // Bodies of waiting_thread.hpp.
 #pragma once
 
-#include <thread>
-
 #include <sluice/backend/detail/clock.hpp>
+#include <sluice/backend/detail/thread.hpp>
 #include <sluice/backend/detail/waiting_thread.hpp>
 
 namespace sluice::detail {
@@ -19,10 +18,9 @@ SLUICE_BODY bool WaitingThread::goes_on() {
     if (waited >= timeout_)
         return false;
     if (waited >= yields) {
-        std::this_thread::sleep_for(
-            std::chrono::nanoseconds(timeout_ - waited < nap ? timeout_ - waited : nap));
+        sleep_thread(timeout_ - waited < nap ? timeout_ - waited : nap);
     } else if (waited >= spins) {
-        std::this_thread::yield();
+        sched_yield();
     }
     return true;
 }

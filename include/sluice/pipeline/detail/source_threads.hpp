@@ -63,7 +63,7 @@ public:
     SourceThreads& operator=(const SourceThreads&) = delete;
     ~SourceThreads();
 
-    /// One more, which calls `work(source, worker)`. Throws what std::thread does.
+    /// One more, which calls `work(source, worker)`. Throws `std::system_error` where there can be none.
     void start(void (*work)(void* source, std::size_t worker), void* source, std::size_t worker);
     /// Waits for their ends.
     void join() noexcept;

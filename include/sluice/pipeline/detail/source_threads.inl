@@ -1,18 +1,17 @@
 // Bodies of source_threads.hpp.
 #pragma once
 
-#include <condition_variable>
 #include <mutex>
-#include <thread>
 
 #include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/detail/thread.hpp>
 #include <sluice/pipeline/detail/source_threads.hpp>
 
 namespace sluice::detail {
 
 struct SourceLock::State {
     std::mutex mutex;
-    std::condition_variable changed;
+    Condition changed;
 };
 
 SLUICE_BODY SourceLock::SourceLock() : state_(*new State) {}
@@ -38,7 +37,7 @@ SLUICE_BODY bool SourceLock::wait(CallRef<bool()> until, std::int64_t timeout_ms
 SLUICE_BODY void SourceLock::changed() noexcept { state_.changed.notify_all(); }
 
 struct SourceThreads::State {
-    List<std::thread> threads;
+    List<Thread> threads;
 };
 
 SLUICE_BODY SourceThreads::SourceThreads() : state_(*new State) {}
@@ -48,11 +47,11 @@ SLUICE_BODY SourceThreads::~SourceThreads() { delete &state_; }
 SLUICE_BODY void SourceThreads::start(void (*work)(void* source, std::size_t worker), void* source,
                                       std::size_t worker) {
     state_.threads.reserve(state_.threads.size() + 1);
-    state_.threads.push_back(std::thread([=] { work(source, worker); }));
+    state_.threads.push_back(Thread([=] { work(source, worker); }));
 }
 
 SLUICE_BODY void SourceThreads::join() noexcept {
-    for (std::thread& thread : state_.threads)
+    for (Thread& thread : state_.threads)
         thread.join();
     state_.threads.clear();
 }

@@ -5,12 +5,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include <sluice/backend/detail/capture_ledger.hpp>
 #include <sluice/backend/detail/checked/stress_state.hpp>
 #include <sluice/backend/detail/clock.hpp>
+#include <sluice/backend/detail/thread.hpp>
 #include <sluice/backend/stress.hpp>
 
 namespace sluice::detail::checked {
@@ -18,12 +18,12 @@ namespace sluice::detail::checked {
 inline void pass_time(int microseconds) {
     // A shorter sleep takes as long as this.
     if (microseconds >= 60) {
-        std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
+        sleep_thread(std::int64_t{1000} * microseconds);
         return;
     }
     const std::int64_t end = steady_nanoseconds() + std::int64_t{1000} * microseconds;
     while (steady_nanoseconds() < end)
-        std::this_thread::yield();
+        sched_yield();
 }
 
 /// Returns when nothing has got on elsewhere for a while, or after `longest_us`.

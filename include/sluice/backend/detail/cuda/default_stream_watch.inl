@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <thread>
+
+#include <sched.h>
 
 #include <sluice/backend/detail/clock.hpp>
 #include <sluice/backend/detail/cuda/default_stream_watch.hpp>
@@ -60,7 +61,7 @@ SLUICE_BODY void DefaultStreamWatch::hold(void* self) {
             watch.expired_.store(true, __ATOMIC_SEQ_CST);
             return;
         }
-        std::this_thread::yield();
+        sched_yield();
     }
 }
 

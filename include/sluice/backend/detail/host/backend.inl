@@ -5,7 +5,8 @@
 #include <cstring>
 #include <exception>
 #include <new>
-#include <thread>
+
+#include <unistd.h>
 
 #include <sluice/backend/detail/failure.hpp>
 #include <sluice/backend/detail/host/capture.hpp>
@@ -121,7 +122,7 @@ SLUICE_BODY void Functions::set_device(int device) {
 }
 
 SLUICE_BODY std::string Functions::device_name(int) {
-    return "CPU (" + std::to_string(std::thread::hardware_concurrency()) + " hardware threads)";
+    return "CPU (" + std::to_string(sysconf(_SC_NPROCESSORS_ONLN)) + " hardware threads)";
 }
 
 SLUICE_BODY Functions::NativeStream Functions::create_stream(const StreamOptions& options) {

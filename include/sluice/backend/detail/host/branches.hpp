@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <exception>
 #include <mutex>
@@ -12,6 +11,7 @@
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/host/workers.hpp>
 #include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/detail/thread.hpp>
 
 namespace sluice::host {
 
@@ -78,7 +78,7 @@ private:
     detail::List<char> failed_; // nodes that threw or were left out; each written by its own thread
     std::atomic<bool> any_failed_{false};
     std::mutex mutex_;
-    std::condition_variable changed_;
+    detail::Condition changed_;
     std::size_t open_ = 0; // branches on other threads that are not over
     std::exception_ptr failure_;
     Run run_{};

@@ -6,8 +6,9 @@
 #include <cstddef>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
+
+#include <pthread.h>
 
 #include <sluice/backend/detail/host/graph.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
@@ -29,7 +30,7 @@ class Capture {
 
 public:
     Capture(Private, Queue& origin, CaptureMode mode, Graph* body)
-        : origin_(&origin), mode_(mode), thread_(std::this_thread::get_id()),
+        : origin_(&origin), mode_(mode), thread_(pthread_self()),
           own_(body == nullptr ? detail::make_owned<Graph>() : nullptr),
           graph_(body == nullptr ? own_.get() : body) {
         branches_.push_back(Branch{&origin, {}});
@@ -117,8 +118,9 @@ public:
         const std::lock_guard lock(list.mutex);
         bool forbidden = false;
         for (Capture* const capture : list.captures) {
-            if (capture->mode_ == CaptureMode::global || (capture->mode_ == CaptureMode::this_thread &&
-                                                          capture->thread_ == std::this_thread::get_id())) {
+            if (capture->mode_ == CaptureMode::global ||
+                (capture->mode_ == CaptureMode::this_thread &&
+                 pthread_equal(capture->thread_, pthread_self()) != 0)) {
                 capture->invalidate(reason);
                 forbidden = true;
             }
@@ -167,7 +169,7 @@ private:
 
     Queue* const origin_;
     const CaptureMode mode_;
-    const std::thread::id thread_;
+    const pthread_t thread_;
     std::mutex mutex_;
     detail::Owned<Graph> own_;
     Graph* graph_;
@@ -183,7 +185,7 @@ private:
 inline detail::Owned<Graph> Capture::end(Queue& queue) {
     if (&queue != origin_)
         refuse("end_capture: the stream joined the capture; the stream that it began on must end it");
-    if (mode_ != CaptureMode::relaxed && thread_ != std::this_thread::get_id())
+    if (mode_ != CaptureMode::relaxed && pthread_equal(thread_, pthread_self()) == 0)
         refuse("end_capture: the thread that began the capture must end it");
     const auto self = self_.lock(); // the queues hold it no longer
     close();

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -17,6 +16,7 @@
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/detail/shared.hpp>
+#include <sluice/backend/detail/thread.hpp>
 #include <sluice/backend/error.hpp>
 
 namespace sluice::host {
@@ -236,7 +236,7 @@ private:
         }
 
         mutable std::mutex mutex_;
-        std::condition_variable changed_;
+        detail::Condition changed_;
         std::size_t recorded_ = 0;
         std::size_t reached_ = 0;         // All records up to this one have been reached,
         detail::List<std::size_t> ahead_; // and these.

@@ -2,7 +2,6 @@
 /// What replays a host graph.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <mutex>
 #include <string>
@@ -16,6 +15,7 @@
 #include <sluice/backend/detail/host/workers.hpp>
 #include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/detail/shared.hpp>
+#include <sluice/backend/detail/thread.hpp>
 #include <sluice/backend/error.hpp>
 
 namespace sluice::host {
@@ -89,7 +89,7 @@ private:
     // Shared with the launches in flight.
     struct Turns {
         std::mutex mutex;
-        std::condition_variable changed;
+        detail::Condition changed;
         std::size_t finished = 0;
     };
     // From the moment that all earlier launches are done, to this one's end.

@@ -4,11 +4,9 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <exception>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include <sluice/backend/detail/clock.hpp>
@@ -16,6 +14,7 @@
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/detail/shared.hpp>
+#include <sluice/backend/detail/thread.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/types.hpp>
 
@@ -93,7 +92,7 @@ public:
             add_block();
         head_.block = tail_.block;
         if (on == Runs::on_own_thread)
-            worker_ = std::thread([this] { work(); });
+            worker_ = detail::Thread([this] { work(); });
     }
 
     Queue(const Queue&) = delete;
@@ -313,7 +312,7 @@ private:
     int device_;
     Runs runs_;
     mutable std::mutex mutex_;
-    std::condition_variable changed_;
+    detail::Condition changed_;
     detail::List<detail::Owned<Block>> blocks_;
     Position head_; // of the oldest task that is not finished
     Position tail_; // of the next one to be enqueued
@@ -326,7 +325,7 @@ private:
     detail::Shared<Capture> capture_;
     std::exception_ptr failure_;
     std::atomic<bool> failed_{false};
-    std::thread worker_;
+    detail::Thread worker_;
 };
 
 } // namespace sluice::host

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <mutex>
@@ -14,6 +13,7 @@
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/detail/shared.hpp>
+#include <sluice/backend/detail/thread.hpp>
 #include <sluice/backend/error.hpp>
 
 namespace sluice::host {
@@ -84,7 +84,7 @@ private:
         }
 
         mutable std::mutex mutex_;
-        std::condition_variable changed_;
+        detail::Condition changed_;
         std::atomic<std::uint32_t> value_{0};
         // The latest values that failed queues raised the counter to: above the one, up to the other.
         std::uint32_t failed_from_ = 0;

@@ -2,12 +2,11 @@
 /// Threads that lend themselves to replays.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <mutex>
-#include <thread>
 
 #include <sluice/backend/config.hpp>
+#include <sluice/backend/detail/thread.hpp>
 
 namespace sluice::host {
 
@@ -60,7 +59,7 @@ private:
     bool grow_to(std::size_t count) {
         try {
             for (; threads_ < count; ++threads_)
-                std::thread([this] { work(); }).detach();
+                detail::Thread([this] { work(); }).detach();
         } catch (...) {
             return false;
         }
@@ -88,7 +87,7 @@ private:
     }
 
     std::mutex mutex_;
-    std::condition_variable changed_;
+    detail::Condition changed_;
     Job* first_ = nullptr;
     Job** last_ = &first_; // the link that the next job goes to
     std::size_t threads_ = 0;

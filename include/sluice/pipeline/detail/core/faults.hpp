@@ -7,7 +7,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
+
+#include <sched.h>
 
 #include <sluice/backend/detail/clock.hpp>
 #include <sluice/backend/detail/same_device.hpp>
@@ -120,7 +121,7 @@ FaultPlace find_fault(Core& core, std::size_t submitted, std::size_t completed, 
         } else if (faults.all_done || late) {
             return whole_steps ? unknown : FaultPlace{static_cast<int>(*known), std::nullopt, false};
         }
-        std::this_thread::yield();
+        sched_yield();
     }
 }
 
