@@ -137,11 +137,9 @@ void launch_tiles(sluice::CudaStreamRef stream, TileArguments<C, In, Out>& argum
         SLUICE_CUDA_CHECK(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                                                cudaFuncAttributeMaxDynamicSharedMemorySize, most_bytes));
     }
-    sluice::launch_early(stream,
-                         {.grid = {grid.x, grid.y, grid.z},
-                          .block = {static_cast<unsigned>(arguments.columns), static_cast<unsigned>(groups)},
-                          .shared = static_cast<unsigned>(bytes)},
-                         kernel, arguments);
+    const dim3 threads(static_cast<unsigned>(arguments.columns), static_cast<unsigned>(groups));
+    kernel<<<grid, threads, static_cast<std::size_t>(bytes), stream.get()>>>(arguments);
+    SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
 /// Launches the kernel of downscale.cuh, if the chain is one for it, its resize filters, and a tile fits in shared memory.

@@ -10,7 +10,6 @@
 #pragma once
 
 #include <augment/kernels/staged_crop.cuh>
-#include <sluice/backend/launch.hpp>
 
 namespace augment::detail {
 
@@ -187,11 +186,9 @@ __device__ void prepare_block(const TileArguments<C, In, Out>& arguments, int im
         if (thread_of_block() == 0)
             sample.staged = {0, arguments.staged.height};
     }
+    prepare_operators<staging>(arguments, image, rows_of_block, sample);
     if constexpr (staging != Staging::none)
         write_taps<staging>(staged, arguments.staged);
-    sluice::wait_for_earlier_kernels();
-    sluice::let_next_kernel_begin();
-    prepare_operators<staging>(arguments, image, rows_of_block, sample);
     __syncthreads();
     if constexpr (staging != Staging::none && rotates_to_nearest<C>()) {
         constexpr int around = rows_around<C>();

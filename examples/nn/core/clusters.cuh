@@ -39,24 +39,22 @@ inline bool has_clusters() {
     return answer == Answer::yes;
 }
 
-/// Enqueues `kernel(arguments)` on `clusters` clusters of `blocks` blocks each, of `threads` threads; `early`: as `sluice::launch_early`.
-/// Throws `sluice::Error` for a launch that fails.
+/// Enqueues `kernel(arguments)` on `clusters` clusters of `blocks` blocks each, of `threads` threads. Throws `sluice::Error` for a
+/// launch that fails.
 template <class Arguments>
 void launch_clusters(sluice::CudaStreamRef stream, unsigned clusters, unsigned blocks, unsigned threads,
-                     void (*kernel)(Arguments), const Arguments& arguments, bool early = false) {
-    cudaLaunchAttribute attributes[2]{};
-    attributes[0].id = cudaLaunchAttributeClusterDimension;
-    attributes[0].val.clusterDim.x = blocks;
-    attributes[0].val.clusterDim.y = 1;
-    attributes[0].val.clusterDim.z = 1;
-    attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[1].val.programmaticStreamSerializationAllowed = 1;
+                     void (*kernel)(Arguments), const Arguments& arguments) {
+    cudaLaunchAttribute cluster{};
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim.x = blocks;
+    cluster.val.clusterDim.y = 1;
+    cluster.val.clusterDim.z = 1;
     cudaLaunchConfig_t grid{};
     grid.gridDim = dim3(clusters * blocks);
     grid.blockDim = dim3(threads);
     grid.stream = stream.get();
-    grid.attrs = attributes;
-    grid.numAttrs = early ? 2 : 1;
+    grid.attrs = &cluster;
+    grid.numAttrs = 1;
     SLUICE_CUDA_CHECK(cudaLaunchKernelEx(&grid, kernel, arguments));
 }
 

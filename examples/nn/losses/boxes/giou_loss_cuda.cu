@@ -35,7 +35,8 @@ void run_rows(sluice::BasicStreamRef<B> stream, const RowArguments<P, U, G>& arg
     const unsigned tiles = tiles_for(arguments.rows, arguments.rows_per_tile);
     const auto kernel = arguments.gradient != nullptr ? &rows_kernel<Formula, true, P, U, G>
                                                       : &rows_kernel<Formula, false, P, U, G>;
-    sluice::launch_early(stream, {.grid = tiles, .block = loss_threads}, kernel, arguments);
+    kernel<<<tiles, loss_threads, 0, stream.get()>>>(arguments);
+    SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
 template <class Formula, class P, class U, class G, sluice::Backend B>

@@ -6,7 +6,7 @@
 
 #include <type_traits>
 
-#include <sluice/backend/launch.hpp>
+#include <sluice/backend/cuda.hpp>
 
 namespace sluice::ragged::detail {
 
@@ -16,14 +16,6 @@ void launch(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, cu
             const std::type_identity_t<Parameters>&... arguments) {
     kernel<<<blocks, threads, 0, stream>>>(arguments...);
     SLUICE_CUDA_CHECK(cudaGetLastError());
-}
-
-/// The same right behind another kernel of the operation: this one may begin while that ends, and waits for it first of all. The
-/// first of an operation does not: what the caller had before it may be a kernel that did not wait for those before itself.
-template <class... Parameters>
-void launch_next(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, cudaStream_t stream,
-                 const std::type_identity_t<Parameters>&... arguments) {
-    launch_early(CudaStreamRef(stream), {.grid = blocks, .block = threads}, kernel, arguments...);
 }
 
 } // namespace sluice::ragged::detail

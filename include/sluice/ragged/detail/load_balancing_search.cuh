@@ -6,7 +6,6 @@
 
 #include <cstdint>
 
-#include <sluice/backend/launch.hpp>
 #include <sluice/ragged/detail/reshaping.hpp>
 
 namespace sluice::ragged::detail {
@@ -162,7 +161,6 @@ inline constexpr bool may_be_wide = alignof(T) < sizeof(T) &&
 /// The values of the rows whose offsets are made already.
 template <bool Wide, class T, class Plan>
 __global__ void __launch_bounds__(walk_threads) fill_planned_rows_kernel(RaggedTarget<T> out, Plan plan) {
-    wait_for_earlier_kernels();
     const Share share = share_of_warp(out.counts->values);
     if (share.first >= share.last)
         return;

@@ -5,7 +5,6 @@
 /// parts of one row are neighbours in it, so that no result depends on it.
 #pragma once
 
-#include <sluice/backend/launch.hpp>
 #include <sluice/memory/copy.hpp>
 #include <sluice/ragged/detail/long_parts.hpp>
 #include <sluice/ragged/detail/row_tiles.cuh>
@@ -58,8 +57,6 @@ __device__ void for_long_parts(const LongParts<Value>& list, Work work) {
 template <class Op, class T>
 __global__ void __launch_bounds__(block_threads)
     reduce_parts_kernel(Op op, const T* values, LongParts<typename Op::Accumulator> list) {
-    wait_for_earlier_kernels();
-    let_next_kernel_begin();
     __shared__ typename Op::Accumulator partials[block_warps];
     for_long_parts(list, [&](std::int64_t i, const LongPart& part, std::int64_t first, std::int64_t count) {
         const auto own = reduce_strided(op, values + part.begin + first, count, first);
@@ -73,8 +70,6 @@ __global__ void __launch_bounds__(block_threads)
 template <class Op>
 __global__ void __launch_bounds__(block_threads)
     merge_parts_kernel(Op op, typename Op::Result* out, LongParts<typename Op::Accumulator> list) {
-    wait_for_earlier_kernels();
-    let_next_kernel_begin();
     __shared__ typename Op::Accumulator partials[block_warps];
     for_long_parts(list, [&](std::int64_t i, const LongPart& part, std::int64_t, std::int64_t) {
         if (part.part != 0)

@@ -228,9 +228,8 @@ void reduce_rows(CudaStreamRef stream, const Op& op, typename Op::Result* out, R
     if (list.count == nullptr)
         return;
     const unsigned more = blocks_for_parts(blocks, values);
-    detail::launch_next(reduce_parts_kernel<Op, T>, more, block_threads, stream.get(), op, rows.values(),
-                        list);
-    detail::launch_next(merge_parts_kernel<Op>, more, block_threads, stream.get(), op, out, list);
+    detail::launch(reduce_parts_kernel<Op, T>, more, block_threads, stream.get(), op, rows.values(), list);
+    detail::launch(merge_parts_kernel<Op>, more, block_threads, stream.get(), op, out, list);
 }
 
 } // namespace sluice::ragged::detail

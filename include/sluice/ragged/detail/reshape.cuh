@@ -57,13 +57,13 @@ struct Engine<B> {
         const unsigned blocks = walk_blocks(out.value_capacity);
         if constexpr (may_be_wide<T>) {
             if (lies_at(out.values, sizeof(T)) && plan.aligned(sizeof(T))) {
-                detail::launch_next(fill_planned_rows_kernel<true, T, Plan>, blocks, walk_threads,
-                                    stream.get(), out, plan);
+                detail::launch(fill_planned_rows_kernel<true, T, Plan>, blocks, walk_threads, stream.get(),
+                               out, plan);
                 return;
             }
         }
-        detail::launch_next(fill_planned_rows_kernel<false, T, Plan>, blocks, walk_threads, stream.get(), out,
-                            plan);
+        detail::launch(fill_planned_rows_kernel<false, T, Plan>, blocks, walk_threads, stream.get(), out,
+                       plan);
     }
 
     template <class T, class Shape>
@@ -80,13 +80,13 @@ struct Engine<B> {
         const unsigned blocks = walk_blocks(value_capacity);
         if constexpr (may_be_wide<T>) {
             if (lies_at(out.values, sizeof(T)) && lies_at(values, sizeof(T))) {
-                detail::launch_next(fill_kept_kernel<true, T, Shape>, blocks, walk_threads, stream.get(), out,
-                                    values, shape, keep, starts);
+                detail::launch(fill_kept_kernel<true, T, Shape>, blocks, walk_threads, stream.get(), out,
+                               values, shape, keep, starts);
                 return;
             }
         }
-        detail::launch_next(fill_kept_kernel<false, T, Shape>, blocks, walk_threads, stream.get(), out,
-                            values, shape, keep, starts);
+        detail::launch(fill_kept_kernel<false, T, Shape>, blocks, walk_threads, stream.get(), out, values,
+                       shape, keep, starts);
     }
 };
 

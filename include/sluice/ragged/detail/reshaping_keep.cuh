@@ -5,7 +5,6 @@
 
 #include <cstdint>
 
-#include <sluice/backend/launch.hpp>
 #include <sluice/ragged/detail/load_balancing_search.cuh>
 #include <sluice/ragged/detail/reshaping.hpp>
 
@@ -80,7 +79,6 @@ template <bool Wide, class T, class Shape>
 __global__ void __launch_bounds__(walk_threads)
     fill_kept_kernel(RaggedTarget<T> out, const T* values, Shape shape, const std::uint8_t* keep,
                      const std::int64_t* starts) {
-    wait_for_earlier_kernels();
     if (out.counts->refused != 0)
         return;
     const Share share = share_of_warp(shape.size());

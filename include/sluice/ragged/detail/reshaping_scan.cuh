@@ -46,8 +46,6 @@ struct TileItems {
 template <class Items, class Finish>
 __global__ void __launch_bounds__(scan_threads)
     scan_in_one_block_kernel(Items items, std::int64_t* starts, std::int64_t places, Finish settle) {
-    wait_for_earlier_kernels();
-    let_next_kernel_begin();
     using Scan = cub::BlockScan<std::int64_t, scan_threads, cub::BLOCK_SCAN_WARP_SCANS>;
     using Reduce = cub::BlockReduce<std::int64_t, scan_threads>;
     __shared__ union {
@@ -121,7 +119,6 @@ template <class Finish>
 __global__ void __launch_bounds__(tile_threads)
     scan_tiles_kernel(std::int64_t* starts, std::int64_t places, const std::int64_t* before_tile,
                       Finish settle) {
-    wait_for_earlier_kernels();
     using Load = cub::BlockLoad<std::int64_t, tile_threads, tile_items, cub::BLOCK_LOAD_WARP_TRANSPOSE>;
     using Scan = cub::BlockScan<std::int64_t, tile_threads, cub::BLOCK_SCAN_WARP_SCANS>;
     using Store = cub::BlockStore<std::int64_t, tile_threads, tile_items, cub::BLOCK_STORE_WARP_TRANSPOSE>;
@@ -161,10 +158,10 @@ void scan(BasicStreamRef<B> stream, std::int64_t* starts, std::int64_t most, con
     const auto blocks = static_cast<unsigned>(number);
     detail::launch(sum_tiles_kernel<RowItems<Lengths>>, blocks, tile_threads, stream.get(), rows, starts,
                    places, tiles);
-    detail::launch_next(scan_in_one_block_kernel<TileItems, Finish>, 1, scan_threads, stream.get(),
-                        TileItems{tiles, number}, before_tile, number, settle);
-    detail::launch_next(scan_tiles_kernel<Finish>, blocks, tile_threads, stream.get(), starts, places,
-                        before_tile, settle);
+    detail::launch(scan_in_one_block_kernel<TileItems, Finish>, 1, scan_threads, stream.get(),
+                   TileItems{tiles, number}, before_tile, number, settle);
+    detail::launch(scan_tiles_kernel<Finish>, blocks, tile_threads, stream.get(), starts, places, before_tile,
+                   settle);
 }
 
 } // namespace sluice::ragged::detail

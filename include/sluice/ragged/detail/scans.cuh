@@ -205,8 +205,6 @@ __global__ void __launch_bounds__(block_threads, blocks_at_a_time)
 /// Sums of parts become the sums of the parts before them in their row.
 template <class U>
 __global__ void __launch_bounds__(block_threads) add_parts_kernel(LongParts<U> list) {
-    wait_for_earlier_kernels();
-    let_next_kernel_begin();
     __shared__ U staged[spread_size<tile_values<sizeof(U)>>];
     __shared__ U sums[block_warps];
     const TransformMemory<U> memory{staged, sums, nullptr};
@@ -222,7 +220,6 @@ __global__ void __launch_bounds__(block_threads) add_parts_kernel(LongParts<U> l
 template <class Op, class T>
 __global__ void __launch_bounds__(block_threads)
     transform_parts_kernel(typename Op::Stored* out, const T* values, LongParts<PartValue<Op>> list) {
-    wait_for_earlier_kernels();
     using Stored = typename Op::Stored;
     __shared__ Stored staged[spread_size<tile_values<sizeof(Stored)>>];
     __shared__ Stored sums[block_warps];
@@ -238,12 +235,12 @@ void merge_parts(CudaStreamRef stream, unsigned blocks, const SoftmaxOf<T>&,
                  const LongParts<ExponentialSum<T>>& list) {
     using Op = ExponentialSumOf<T>;
     ExponentialSum<T>* const none = nullptr;
-    detail::launch_next(merge_parts_kernel<Op>, blocks, block_threads, stream.get(), Op{}, none, list);
+    detail::launch(merge_parts_kernel<Op>, blocks, block_threads, stream.get(), Op{}, none, list);
 }
 template <class T, class U>
 void merge_parts(CudaStreamRef stream, unsigned blocks, const ExclusiveSumOf<T, U>&,
                  const LongParts<U>& list) {
-    detail::launch_next(add_parts_kernel<U>, blocks, block_threads, stream.get(), list);
+    detail::launch(add_parts_kernel<U>, blocks, block_threads, stream.get(), list);
 }
 
 template <class Op, class T>
@@ -264,11 +261,11 @@ void transform_rows(CudaStreamRef stream, const Op& op, typename Op::Stored* out
     if (list.count == nullptr)
         return;
     const unsigned more = blocks_for_parts(blocks, values);
-    detail::launch_next(reduce_parts_kernel<Reduction, T>, more, block_threads, stream.get(), Reduction{},
-                        rows.values(), list);
+    detail::launch(reduce_parts_kernel<Reduction, T>, more, block_threads, stream.get(), Reduction{},
+                   rows.values(), list);
     merge_parts(stream, more, op, list);
-    detail::launch_next(transform_parts_kernel<Op, T>, more, block_threads, stream.get(), out, rows.values(),
-                        list);
+    detail::launch(transform_parts_kernel<Op, T>, more, block_threads, stream.get(), out, rows.values(),
+                   list);
 }
 
 } // namespace sluice::ragged::detail

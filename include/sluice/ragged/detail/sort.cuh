@@ -28,11 +28,10 @@ void launch_sort(CudaStreamRef stream, const SortArguments<T>& sort, RaggedWorks
     if (values <= chunk)
         return;
     const auto long_blocks = static_cast<unsigned>(smaller(blocks, most_long_parts(values, chunk)));
-    detail::launch_next(sort_chunks_kernel<Positions, T>, long_blocks, block_threads, stream.get(), sort,
-                        more);
+    detail::launch(sort_chunks_kernel<Positions, T>, long_blocks, block_threads, stream.get(), sort, more);
     for (int pass = 0; pass < merge_passes<T>(values); ++pass) {
-        detail::launch_next(merge_chunks_kernel<Positions, T>, long_blocks, block_threads, stream.get(), sort,
-                            more, pass);
+        detail::launch(merge_chunks_kernel<Positions, T>, long_blocks, block_threads, stream.get(), sort,
+                       more, pass);
     }
 }
 

@@ -2,7 +2,6 @@
 /// Sorts rows that do not fit into shared memory; see sort.cuh.
 #pragma once
 
-#include <sluice/backend/launch.hpp>
 #include <sluice/ragged/detail/sort_tiles.cuh>
 
 namespace sluice::ragged::detail {
@@ -29,8 +28,6 @@ struct RunPlace {
 
 template <bool Positions, class T>
 __global__ void __launch_bounds__(block_threads) sort_chunks_kernel(SortArguments<T> sort, LongRows<T> more) {
-    wait_for_earlier_kernels();
-    let_next_kernel_begin();
     constexpr int capacity = sort_capacity<T>;
     constexpr int items = capacity / block_threads;
     __shared__ T staged[spread_size<capacity>];
@@ -70,8 +67,6 @@ __device__ std::int64_t split_runs(const SortLess<T>& less, const T* a, std::int
 template <bool Positions, class T>
 __global__ void __launch_bounds__(block_threads)
     merge_chunks_kernel(SortArguments<T> sort, LongRows<T> more, int pass) {
-    wait_for_earlier_kernels();
-    let_next_kernel_begin();
     constexpr int capacity = sort_capacity<T>;
     constexpr int items = capacity / block_threads;
     __shared__ T staged[spread_size<capacity>];

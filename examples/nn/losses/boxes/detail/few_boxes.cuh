@@ -8,7 +8,7 @@
 
 #include <nn/core/clusters.cuh>
 #include <nn/losses/boxes/detail/per_box.hpp>
-#include <sluice/backend/launch.hpp>
+#include <sluice/backend/stream.hpp>
 
 namespace nn::detail {
 
@@ -85,8 +85,6 @@ __global__ void __launch_bounds__(few_threads) few_boxes_kernel(const RowArgumen
                      : "memory");
     }
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
-    sluice::wait_for_earlier_kernels();
-    sluice::let_next_kernel_begin();
     double sum = 0.0;
     for (std::int64_t row = std::int64_t{warp} * rows_a_warp; row < all.targets.row_capacity();
          row += std::int64_t{few_warps} * rows_a_warp)
@@ -131,7 +129,7 @@ __global__ void __launch_bounds__(few_threads) few_boxes_kernel(const RowArgumen
 
 template <class Formula, class P, class U, class G>
 void launch_few_boxes(sluice::CudaStreamRef stream, const RowArguments<P, U, G>& arguments) {
-    launch_clusters(stream, 1, few_blocks, few_threads, &few_boxes_kernel<Formula, P, U, G>, arguments, true);
+    launch_clusters(stream, 1, few_blocks, few_threads, &few_boxes_kernel<Formula, P, U, G>, arguments);
 }
 
 } // namespace nn::detail

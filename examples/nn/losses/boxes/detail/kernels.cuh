@@ -3,8 +3,6 @@
 /// which a ticket finds, adds up the tiles. The kernel resets the ticket to 0, so a graph can be replayed.
 #pragma once
 
-#include <sluice/backend/launch.hpp>
-
 #include <nn/core/ceil_div.hpp>
 #include <nn/losses/boxes/detail/per_box.hpp>
 
@@ -146,8 +144,6 @@ __device__ double tile_of_rows(const RowArguments<P, U, G>& all, std::int64_t fi
 template <class Formula, bool with_gradient, class P, class U, class G>
 __global__ void __launch_bounds__(loss_threads) rows_kernel(const RowArguments<P, U, G> all) {
     __shared__ double shared[loss_warps];
-    sluice::wait_for_earlier_kernels();
-    sluice::let_next_kernel_begin();
     const double sum = tile_of_rows<Formula, with_gradient>(
         all, static_cast<std::int64_t>(blockIdx.x) * all.rows_per_tile, shared);
     if (threadIdx.x < 32 && all.mean != nullptr)
