@@ -1,6 +1,8 @@
 // What a GPU stage's callable sets in its slot on the host, read by a CPU stage, which runs later.
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -138,8 +140,64 @@ TEST_CASE("a slot has a part on the host unless it is of buffers and spans alone
     CHECK_FALSE(detail::has_host_part<DeviceBuffer<int, B>>());
     CHECK_FALSE(detail::has_host_part<DeviceBuffer<int, B>[2]>());
     CHECK_FALSE(detail::has_host_part<PinnedSpan<int, B>>());
+    CHECK_FALSE(detail::has_host_part<std::array<DeviceBuffer<int, B>, 2>>());
+    CHECK(detail::has_host_part<std::array<int, 2>>());
     struct Nothing {};
     CHECK_FALSE(detail::has_host_part<Nothing>());
+}
+
+TEST_CASE("a slot may have arrays and vectors of buffers, which cannot be copied") {
+    using B = TestBackend;
+    using Ref = BasicStreamRef<B>;
+    struct Layers {
+        std::vector<DeviceBuffer<int, B>> layers;
+        std::array<PinnedBuffer<int, B>, 2> halves{PinnedBuffer<int, B>(2), PinnedBuffer<int, B>(2)};
+        std::vector<std::unique_ptr<int>> owned;
+        std::array<int, 3> shape{};
+        PinnedBuffer<int, B> results[2]{PinnedBuffer<int, B>(2), PinnedBuffer<int, B>(2)};
+    };
+    CHECK(detail::member_count<Layers>() == 5);
+    // What cannot be made of nothing takes braces with something in them.
+    struct Sized {
+        explicit Sized(int of) : size(of) {}
+        int size;
+    };
+    struct Several {
+        std::vector<std::unique_ptr<int>> owned;
+        Sized sizes[3];
+        int number;
+    };
+    CHECK(detail::member_count<Several>() == 3);
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        std::vector<int> seen;
+        Stage fill_all{"fill", [](Ref on, const Batch& in, Layers& out) {
+                           fill(on, out.layers[1], in.number);
+                           out.shape[2] = in.number;
+                       }};
+        Stage move{"move", [](Ref on, InPlace<Layers>& slot) {
+                       copy(on, slot->halves[1], slot->layers[1]);
+                       copy(on, slot->results[1], slot->layers[1]);
+                   }};
+        Stage look{"look", [&](const Layers& in) {
+                       CHECK(in.halves[1][1] == in.shape[2]);
+                       seen.push_back(in.results[1][0]);
+                   }};
+        const auto make = [](int) {
+            Layers made;
+            made.layers.emplace_back(2);
+            made.layers.emplace_back(2);
+            return made;
+        };
+        Pipeline pipeline{Stages{fill_all, move, look}, Slots{make},
+                          PipelineOptions{.schedule = schedule, .graphs = {.on_refusal = nullptr}}};
+        std::vector<int> expected;
+        for (int i = 0; i < 20; ++i) {
+            (void)pipeline.submit(Batch{i % 3});
+            expected.push_back(i % 3);
+        }
+        pipeline.finish();
+        CHECK(seen == expected);
+    }
 }
 
 } // namespace pipeline_slot_numbers

@@ -52,29 +52,37 @@ constexpr std::size_t initialiser_count() {
     else
         return initialiser_count<T, Count - 1>();
 }
-/// How many of them the member takes to which initialiser `Position` goes: an array takes one for each element.
-template <class T, std::size_t Total, std::size_t Position, std::size_t Tried>
+/// How many of them the member takes to which initialiser `Position` goes: an array takes one for each element. Found by what goes
+/// behind it where it is given braces, which are `Empty`, or have as many in them. 0: it takes no such braces.
+template <class T, std::size_t Total, std::size_t Position, std::size_t Tried, bool Empty>
 constexpr std::size_t initialisers_at() {
-    if constexpr (Tried <= 1) {
-        return 1;
+    if constexpr (Tried == 0) {
+        return 0;
     } else if constexpr (takes_nested<T>(std::make_index_sequence<Position>{},
-                                         std::make_index_sequence<Tried>{},
+                                         std::make_index_sequence < Empty ? 0 : Tried > {},
                                          std::make_index_sequence<Total - Position - Tried>{}) &&
                          !takes_nested<T>(std::make_index_sequence<Position>{},
-                                          std::make_index_sequence<Tried>{},
+                                          std::make_index_sequence < Empty ? 0 : Tried > {},
                                           std::make_index_sequence<Total - Position - Tried + 1>{})) {
         return Tried;
     } else {
-        return initialisers_at<T, Total, Position, Tried - 1>();
+        return initialisers_at<T, Total, Position, Tried - 1, Empty>();
     }
 }
 template <class T, std::size_t Total, std::size_t Position = 0>
 constexpr std::size_t members_from() {
-    if constexpr (Position >= Total)
+    if constexpr (Position >= Total) {
         return 0;
-    else
-        return 1 +
-               members_from<T, Total, Position + initialisers_at<T, Total, Position, Total - Position>()>();
+    } else {
+        // Empty ones first: with some in its braces, a vector of what cannot be copied does not compile.
+        constexpr std::size_t by_none = initialisers_at<T, Total, Position, Total - Position, true>();
+        if constexpr (by_none != 0) {
+            return 1 + members_from<T, Total, Position + by_none>();
+        } else {
+            constexpr std::size_t by_some = initialisers_at<T, Total, Position, Total - Position, false>();
+            return 1 + members_from<T, Total, Position + (by_some == 0 ? 1 : by_some)>();
+        }
+    }
 }
 /// The members of an aggregate; more than 16 initialisers give 17.
 template <class T>
@@ -341,6 +349,8 @@ template <class T>
 constexpr bool has_host_part() {
     if constexpr (std::is_array_v<T>) {
         return has_host_part<std::remove_all_extents_t<T>>();
+    } else if constexpr (IsStdArray<T>::value) {
+        return has_host_part<typename T::value_type>();
     } else if constexpr (std::is_empty_v<T>) {
         return false;
     } else if constexpr (NamesMemory<T> && requires { typename T::backend; }) {
