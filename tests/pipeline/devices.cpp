@@ -225,6 +225,7 @@ TEST_CASE("Contract 10: a stage's slots are made, and its callable is called, wi
         Pipeline pipeline{Stages{Stage{"only", [](Ref, int) {}, StageOptions<B>{.device = device}}}, Slots{}};
     };
     CHECK(contains(text_of([&] { make(B::device_count()); }), "stage 'only': there is no device"));
+    CHECK(contains(text_of([&] { make(-2); }), "stage 'only': there is no device -2"));
 }
 
 TEST_CASE("Contract 10: results are read back from any device, under every schedule") {

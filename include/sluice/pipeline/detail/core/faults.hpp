@@ -42,9 +42,9 @@ inline void require_lanes(const std::string& stage, int lanes) {
 /// together.
 template <Backend B>
 int require_stage_device(const std::string& stage, const StageOptions<B>& options, int pipelines) {
-    const int device = options.device < 0 ? pipelines : options.device;
+    const int device = options.device == -1 ? pipelines : options.device;
     require_lanes(stage, options.lanes);
-    if (device >= B::device_count()) {
+    if (device < 0 || device >= B::device_count()) {
         throw Error("stage '" + stage + "': there is no device " + std::to_string(device) + "; there are " +
                     std::to_string(B::device_count()) + ", counted from 0");
     }
@@ -57,7 +57,7 @@ int require_stage_device(const std::string& stage, const StageOptions<B>& option
     const int external = options.stream->device();
     if (external != device) {
         throw_other_device("stage '" + stage + "': the external stream", external,
-                           options.device < 0 ? "the pipeline" : "the stage", device);
+                           options.device == -1 ? "the pipeline" : "the stage", device);
     }
     return device;
 }
