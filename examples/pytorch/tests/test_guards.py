@@ -42,6 +42,28 @@ class TestNumbers:
 
         self.check(device, schedule, lambda x: x * factor, change, lambda i: i + 0.5)
 
+    def test_in_a_dictionary_with_attributes(self, device, schedule):
+        """Such dictionaries raise a KeyError for an attribute that is not there."""
+        class Settings(dict):
+            __getattr__ = dict.__getitem__
+
+        settings = Settings(factor=0.0, inner=Settings(offset=1.0))
+        self.check(device, schedule, lambda x: x * settings.factor + settings.inner.offset,
+                   lambda i: settings.update(factor=i + 0.5), lambda i: i + 1.5)
+
+    def test_an_object_that_refuses_to_be_looked_at(self, device, schedule):
+        class Refusing:
+            offset = 1.0
+
+            def __getattr__(self, name):
+                raise RuntimeError(f"there is no {name}")
+
+            def __call__(self, x):
+                return x * factors[0] + self.offset
+
+        factors = [0.0]
+        self.check(device, schedule, Refusing(), lambda i: factors.__setitem__(0, i + 0.5), lambda i: i + 1.5, is_captured=False)
+
     def test_in_a_list_of_the_module(self, device, schedule):
         self.check(device, schedule, lambda x: x * GLOBAL[0], lambda i: GLOBAL.__setitem__(0, float(i)), float)
 

@@ -128,6 +128,20 @@ def test_other_values_pass(device):
     assert found[1:] == given[1:] and found[6] is thing and found[8] is plain
 
 
+@pytest.mark.parametrize("schedule", ["serial", "overlapped", "graphed"])
+def test_objects_whose_attributes_are_keys(device, schedule):
+    class Record:
+        def __init__(self, **values) -> None:
+            self.__dict__["values"] = values
+
+        def __getattr__(self, name):
+            return self.values[name]
+
+    batches = [(torch.full((2,), float(i)), Record(name=str(i))) for i in range(6)]
+    run = sluice.pipeline(lambda x, record: (x * 2, record), schedule=schedule, device=device)
+    assert [(x[0].item(), record.name) for x, record in run(batches)] == [(2.0 * i, str(i)) for i in range(6)]
+
+
 def test_packed_sequences(device):
     packed = torch.nn.utils.rnn.pack_sequence([torch.ones(2, 3), torch.zeros(4, 3)], enforce_sorted=False)
     (found,) = sluice.prefetch([packed], device)

@@ -8,6 +8,8 @@ from typing import Any, Callable, Iterable, Iterator, Optional
 
 import torch
 
+from sluice.pipelines.trees import attribute_of
+
 
 class Position:
     """Follows one iteration at a time. A loader is asked ahead of what has been handed out, so its own state after each batch is
@@ -28,7 +30,7 @@ class Position:
         """The loader's iterator, behind the batches that a loaded state says were handed out."""
         resumed, self.resumed = self.resumed, None
         self.loader, self.reached, self.done = loader, None, None
-        self.is_stateful = hasattr(loader, "state_dict") and hasattr(loader, "load_state_dict")
+        self.is_stateful = all(attribute_of(loader, name) is not None for name in ("state_dict", "load_state_dict"))
         self.batches = 0 if resumed is None else resumed["batches"]
         self.ahead.clear()
         if self.is_stateful:
@@ -69,7 +71,7 @@ class Position:
             self.passed()
 
     def generator(self) -> Optional[torch.Generator]:
-        found = getattr(self.loader, "generator", None)
+        found = attribute_of(self.loader, "generator")
         return found if isinstance(found, torch.Generator) else None
 
     def random_state(self) -> dict[str, Optional[torch.Tensor]]:

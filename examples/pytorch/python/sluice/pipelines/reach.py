@@ -13,12 +13,13 @@ import pathlib
 import re
 import sys
 import types
-from typing import Any, Iterator
+from typing import Any
 
 import torch
 
 from sluice.pipelines.guards import Guard
-from sluice.pipelines.watching import LIMIT, Watch, is_library, key_of, storages_of
+from sluice.pipelines.trees import attribute_of
+from sluice.pipelines.watching import LIMIT, Watch, codes_in, is_library, key_of, storages_of
 
 ATOMS = (int, float, complex, bool, str, bytes, type(None), type(...), torch.dtype, torch.device, torch.Size, torch.layout,
          torch.memory_format, range, slice, enum.Enum, torch.finfo, torch.iinfo, type(NotImplemented), re.Pattern, pathlib.PurePath)
@@ -35,17 +36,10 @@ NN = torch.nn
 INDIFFERENT = (NN.Sequential, NN.ModuleList, NN.ModuleDict, NN.Linear, NN.Identity, NN.Flatten, NN.ReLU, NN.GELU, NN.SiLU, NN.Tanh,
                NN.Sigmoid, NN.Softmax, NN.LayerNorm, NN.GroupNorm, NN.Embedding, NN.MaxPool2d, NN.AvgPool2d, NN.AdaptiveAvgPool2d,
                NN.Conv1d, NN.Conv2d, NN.Conv3d, NN.ConvTranspose1d, NN.ConvTranspose2d, NN.ConvTranspose3d)  # to training
+MISSING = object()
 MOST = 20_000  # values, and of one container
 LARGE = 2_000
 DEEP = 12
-
-
-def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
-    """The code of a function, and of the functions that it makes."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from codes_in(constant)
 
 
 def file_of(kind: type) -> str:
@@ -98,9 +92,16 @@ class Reach:
         self.seen[id(value)] = value
         if force:
             self.seen[("forced", id(value))] = value  # type: ignore[index]
-        if hasattr(value, "_torchdynamo_orig_callable"):
+        try:
+            self.look_into(value, path, depth, force)
+        except Exception as error:  # of a property, or whatever else looking at it runs
+            self.note(f"{path} cannot be looked into: {type(error).__name__}")
+
+    def look_into(self, value: Any, path: str, depth: int, force: bool) -> None:
+        compiled = attribute_of(value, "_torchdynamo_orig_callable")
+        if compiled is not None:
             self.compiled = True
-            self.visit(value._torchdynamo_orig_callable, path, depth + 1, force)
+            self.visit(compiled, path, depth + 1, force)
         elif isinstance(value, torch.Tensor):
             self.tensor(value, path)
         elif isinstance(value, torch.nn.Module):
@@ -129,7 +130,7 @@ class Reach:
                 self.visit(part, path, depth + 1, force)
         elif isinstance(value, (types.BuiltinFunctionType, types.MethodWrapperType, types.WrapperDescriptorType,
                                 types.MethodDescriptorType, types.GetSetDescriptorType)):
-            owner = getattr(value, "__self__", None)
+            owner = attribute_of(value, "__self__")
             if owner is not None and not isinstance(owner, (types.ModuleType, type)):
                 self.visit(owner, path, depth + 1)
         elif isinstance(value, types.ModuleType):
@@ -260,7 +261,7 @@ class Reach:
         """An object of a class of the user's, a record, or of a kind that is not known."""
         kind = type(value)
         file = file_of(kind)
-        attributes = getattr(value, "__dict__", None)
+        attributes = attribute_of(value, "__dict__")
         if isinstance(value, RECORDS):
             self.guard.size(attributes, f"attributes of {path}")
             self.members(attributes, self.names, path, depth)
@@ -273,7 +274,7 @@ class Reach:
                     return
                 self.members(attributes, list(attributes), path, depth)
         elif is_library(file) or (attributes is None and not hasattr(kind, "__slots__")):
-            if not (hasattr(value, "__wrapped__") and callable(value)):
+            if attribute_of(value, "__wrapped__") is None or not callable(value):
                 self.note(f"{path} is a {kind.__module__}.{kind.__name__}")
             else:
                 self.visit(value.__wrapped__, path, depth + 1)
@@ -282,7 +283,7 @@ class Reach:
                 self.guard.size(attributes, f"attributes of {path}")
                 self.members(attributes, self.names, path, depth)
             for name in {name for base in kind.__mro__ for name in slots_of(base)} & self.names:
-                if hasattr(value, name):
+                if attribute_of(value, name, MISSING) is not MISSING:
                     self.guard.attribute(value, name, getattr(value, name), f"{path}.{name}")
                     self.visit(getattr(value, name), f"{path}.{name}", depth + 1)
             self.guard.attribute(value, "__class__", kind, f"the class of {path}")

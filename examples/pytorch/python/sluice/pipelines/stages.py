@@ -10,7 +10,7 @@ import torch
 from sluice.pipelines.devices import Device
 from sluice.pipelines.graphs import StageGraphs
 from sluice.pipelines.holders import Baseline, storages_of
-from sluice.pipelines.trees import call, map_tensors, tensors_of
+from sluice.pipelines.trees import attribute_of, call, map_tensors, tensors_of
 
 
 class StageError(RuntimeError):
@@ -61,7 +61,7 @@ def stage(function: Callable, name: Optional[str] = None, *, stream: Any = None,
     """
     if not callable(function):
         raise TypeError(f"sluice.stage: {function!r} was given, expected a callable")
-    return Stage(function, name or getattr(function, "__name__", type(function).__name__), stream, priority, graph,
+    return Stage(function, name or attribute_of(function, "__name__", type(function).__name__), stream, priority, graph,
                  tuple(shares) if isinstance(shares, (tuple, list)) else (shares,))
 
 

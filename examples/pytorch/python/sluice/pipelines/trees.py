@@ -20,10 +20,18 @@ from torch.utils import _pytree
 CHILDLESS = frozenset([torch.Tensor, torch.nn.Parameter, str, bytes, int, float, bool, complex, type(None)])
 
 
+def attribute_of(value: Any, name: str, otherwise: Any = None) -> Any:
+    """Of any object: the `__getattr__` of many a dictionary raises a KeyError, which `getattr` passes on."""
+    try:
+        return getattr(value, name, otherwise)
+    except Exception:
+        return otherwise
+
+
 def as_tensor(leaf: Any) -> Any:
     """A tensor of the same numbers, for arrays of NumPy, and of other libraries that offer DLPack. Arrays of what PyTorch has no
     type for, such as strings, stay as they are."""
-    if isinstance(leaf, torch.Tensor) or not hasattr(leaf, "__dlpack__"):
+    if isinstance(leaf, torch.Tensor) or not hasattr(type(leaf), "__dlpack__"):
         return leaf
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(leaf, numpy.ndarray):
