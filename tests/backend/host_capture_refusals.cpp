@@ -27,6 +27,16 @@ TEST_CASE("a capture that failed keeps nothing, though an event of it lives") {
     CHECK(held.use_count() == 1);
 }
 
+TEST_CASE("a capture says what was refused first") {
+    const HostStream stream;
+    const std::string text = reason_of(stream, [&] {
+        CHECK_THROWS_AS(stream.sync(), Error);
+        CHECK_THROWS_AS((void)stream.is_done(), Error);
+    });
+    CHECK(contains(text, "sync"));
+    CHECK_FALSE(contains(text, "is_done"));
+}
+
 TEST_CASE("waiting for a stream or event that is being captured is refused") {
     const HostStream stream;
     HostEvent event;

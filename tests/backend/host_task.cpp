@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -64,6 +65,23 @@ struct ThrowsWhenMoved {
 };
 
 } // namespace
+
+TEST_CASE("a task tells the bytes of what it calls, where these are its value") {
+    const auto bytes_of = [](auto callable) {
+        const host::Task task{callable};
+        std::size_t count = 0, sum = 0;
+        task.visit_value([&](std::byte byte) {
+            ++count;
+            sum += static_cast<std::size_t>(byte);
+        });
+        return std::pair{count, sum};
+    };
+    for (const unsigned char value : {std::uint8_t{3}, std::uint8_t{200}})
+        CHECK(bytes_of([value] { (void)value; }) == std::pair{std::size_t{1}, std::size_t{value}});
+    const std::uint16_t two = 0x0102;
+    CHECK(bytes_of([two] { (void)two; }) == std::pair{std::size_t{2}, std::size_t{3}});
+    CHECK(bytes_of([life = std::make_shared<int>()] { (void)life; }).first == 0);
+}
 
 TEST_CASE("tasks of any size run, and only large ones take heap memory") {
     run_probe<16>(true);

@@ -49,6 +49,15 @@ void check_round_trip(std::size_t count, std::uint32_t seed) {
 
 } // namespace
 
+TEST_CASE("a copy's kind says where both of its sides are") {
+    for (const detail::MemoryKind host : {detail::MemoryKind::host, detail::MemoryKind::pinned}) {
+        CHECK(detail::kind_between(detail::MemoryKind::device, host) == CopyKind::host_to_device);
+        CHECK(detail::kind_between(host, detail::MemoryKind::device) == CopyKind::device_to_host);
+        CHECK(detail::kind_between(host, host) == CopyKind::host_to_host);
+    }
+    CHECK(detail::kind_between(detail::MemoryKind::device, detail::MemoryKind::device) == CopyKind::device_to_device);
+}
+
 TEST_CASE_TEMPLATE("what is copied up, across and down comes back", B, TestBackend) {
     for (const std::size_t count : {1u, 2u, 3u, 255u, 256u, 257u, 4099u, 1u << 20}) {
         check_round_trip<float, B>(count, 1);

@@ -1,5 +1,6 @@
 // What tells batches apart under Schedule::graphed: members by value, buffers and spans by address and size.
 #include <array>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -156,6 +157,34 @@ struct Buffers {
 };
 
 } // namespace
+
+TEST_CASE("the same bytes at another place are another batch, whatever came before") {
+    struct Ops {
+        std::size_t raw_bytes = sizeof(int);
+        bool known = true;
+        bool append_key(KeyBytes& key, const void* value) const {
+            key.append(value, sizeof(int));
+            return known;
+        }
+    };
+    const Ops ops, others;
+    const Ops unknown{.known = false};
+    const int value = 5, same = 5, other = 6;
+    const int places[2] = {};
+    detail::BatchNumbers numbers;
+    const std::uint64_t first = numbers.number_of(ops, &value, &places[0]);
+    CHECK(first != 0);
+    CHECK(numbers.number_of(ops, &same, &places[0]) == first);
+    CHECK(numbers.number_of(ops, &same, &places[0]) == first);
+    const std::uint64_t second = numbers.number_of(ops, &value, &places[1]);
+    CHECK(second != first);
+    CHECK(numbers.number_of(ops, &value, &places[1]) == second);
+    CHECK(numbers.number_of(ops, &value, &places[0]) == first);
+    CHECK(numbers.number_of(ops, &other, &places[0]) != first);
+    CHECK(numbers.number_of(ops, &value, &places[0]) == first);
+    CHECK(numbers.number_of(unknown, &value, &places[0]) == 0);
+    CHECK(numbers.number_of(others, &value, &places[0]) == first); // as the keys are the same
+}
 
 TEST_CASE("batch keys: numbers, enumerations and pointers by value") {
     CHECK(told_apart(1, 2));

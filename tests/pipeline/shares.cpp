@@ -84,6 +84,33 @@ std::string refusal(int asked, StageOptions<B> others = {}, PipelineOptions opti
 
 } // namespace
 
+TEST_CASE("a share is the least number of whole groups, where there are so many and one is left to others") {
+    for (const bool has_rest : {false, true}) {
+        for (const int taken : {0, 8, 120}) {
+            for (int asked = 1; asked < 140; ++asked) {
+                CAPTURE(has_rest);
+                CAPTURE(taken);
+                CAPTURE(asked);
+                detail::SharedDevice device{0, 132, 8, taken, has_rest};
+                int groups = 1;
+                while (8 * groups < asked)
+                    ++groups;
+                if (8 * groups + taken + (has_rest ? 1 : 0) <= 132) {
+                    CHECK(detail::take_share(device, "a", asked) == 8 * groups);
+                    CHECK(device.taken == taken + 8 * groups);
+                } else {
+                    const int room = (132 - taken - (has_rest ? 1 : 0)) / 8 * 8;
+                    CHECK(contains(text_of([&] { (void)detail::take_share(device, "a", asked); }),
+                                   "stage 'a' asks for " + std::to_string(asked) +
+                                       " multiprocessors of its own, and can have " + std::to_string(room) +
+                                       ": device 0 has 132, in groups of 8"));
+                    CHECK(device.taken == taken);
+                }
+            }
+        }
+    }
+}
+
 TEST_CASE("Shares: a stage has what it asks for, rounded up, and the others have the rest") {
     for (const int asked : {1, 8, 9, 124, 128}) {
         const int has = (asked + 7) / 8 * 8;

@@ -14,6 +14,22 @@ using namespace sluice;
 using namespace sluice::test;
 using namespace sluice::test::source_case;
 
+TEST_CASE("Source: as many fills are noted as were asked for, also where there are fewer slots") {
+    for (const int slots : {2, 9}) {
+        auto options = Options{.workers = 0, .slots = slots, .batches = 900};
+        const auto count_of = [&](int timed) {
+            options.timed_batches = timed;
+            Source source{make_number, fill_number, options};
+            while (source.next()) {
+            }
+            return source.fill_times().size();
+        };
+        CHECK(count_of(40) >= 40);
+        CHECK(count_of(5) >= static_cast<std::size_t>(slots));
+        CHECK(count_of(200) >= 200);
+    }
+}
+
 TEST_CASE("Source: threads hold one batch, release it and give it up at the same time") {
     for (int round = 0; round < 20; ++round) {
         const BasicStream<B> stream, streams[2];

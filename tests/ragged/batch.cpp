@@ -47,6 +47,17 @@ static_assert(!std::is_convertible_v<RaggedView<const Box>, RaggedView<Box>>);
 static_assert(!std::is_copy_constructible_v<RaggedBatch<Box, B>>);
 static_assert(std::is_nothrow_move_constructible_v<RaggedBatch<Box, B>>);
 
+TEST_CASE("counts are equal where each of their numbers is") {
+    const RaggedCounts counts{1, 2, 3, 4, RaggedExcess::rows};
+    CHECK(counts == RaggedCounts{1, 2, 3, 4, RaggedExcess::rows});
+    for (const RaggedCounts& other : {RaggedCounts{9, 2, 3, 4, RaggedExcess::rows},
+                                      {1, 9, 3, 4, RaggedExcess::rows},
+                                      {1, 2, 9, 4, RaggedExcess::rows},
+                                      {1, 2, 3, 9, RaggedExcess::rows},
+                                      {1, 2, 3, 4, RaggedExcess::values}})
+        CHECK_FALSE(counts == other);
+}
+
 TEST_CASE("RaggedBatch: starts with no rows, with and without a stream") {
     const BasicStream<B> stream;
     const RaggedBatch<float, B> batch({5, 20});

@@ -211,6 +211,18 @@ TEST_CASE("reshape: repeated more often than any memory holds") {
     expect(stream, "repeat", out, Lists<Number>{});
 }
 
+TEST_CASE("reshape: repeated into a batch that has room for one row") {
+    const BasicStream<B> stream;
+    Operand<Number> in(stream, RaggedCapacity{3, 20});
+    RaggedBatch<Number, B> out({1, 20}, stream);
+    Numbers<std::int64_t> times(stream, 3);
+    RaggedWorkspace<B> workspace({3, 20}, stream);
+    in.load(stream, {{1}, {2, 3}, {4}});
+    times.load(stream, {0, 1, 0});
+    ragged::repeat_each(stream, out, in.view(), times.memory, workspace);
+    expect(stream, "repeat_each", out, {{2, 3}});
+}
+
 TEST_CASE("reshape: a stream may be owned, referred to, or the backend's own handle") {
     const BasicStream<B> stream;
     const RaggedCapacity room{4, 20};

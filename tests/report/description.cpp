@@ -116,6 +116,30 @@ TEST_CASE("a description has the bytes that the slots hold in buffers, and no mo
     CHECK(description.stages[4].slot_bytes == 0);
 }
 
+TEST_CASE("lanes of a stage have one stream under serial, the first stage's as well") {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
+        std::vector<std::size_t> used; // by batch: the number of its stream among those of the stage
+        std::vector<HostStreamRef> streams;
+        Stage first{"first",
+                    [&](HostStreamRef stream, const int&, int&) {
+                        std::size_t number = 0;
+                        while (number < streams.size() && streams[number].get() != stream.get())
+                            ++number;
+                        if (number == streams.size())
+                            streams.push_back(stream);
+                        used.push_back(number);
+                    },
+                    StageOptions<Host>{.lanes = 2}};
+        Stage second{"second", [](HostStreamRef, const int&) {}};
+        TwoStreamPipeline pipeline{first, second, [](int) { return 0; }, {.schedule = schedule, .slots = 2}};
+        for (int batch = 0; batch < 4; ++batch)
+            pipeline.submit(batch);
+        pipeline.finish();
+        using Used = std::vector<std::size_t>;
+        CHECK(used == (schedule == Schedule::serial ? Used{0, 0, 0, 0} : Used{0, 1, 0, 1}));
+    }
+}
+
 TEST_CASE("a description says how the schedule runs the stages") {
     const PipelineDescription serial = describe(diamond({.schedule = Schedule::serial}));
     for (const StageDescription& stage : serial.stages)

@@ -186,6 +186,12 @@ TEST_CASE("what lasts no time has no share of it") {
     const ActivityReport report = report_of(activities);
     CHECK(report.wall == 0);
     CHECK(report.count == 1);
+    for (const double share :
+         {report.busy_share, report.overlap, report.at_work_overlap, report.noted_overlap, report.device.both,
+          report.device.copy_only, report.device.compute_only})
+        CHECK(share == 0);
+    CHECK(report.device.neither == 1);
+    CHECK(sum(report.causes) == 0);
     REQUIRE(report.stages.size() == 1);
     CHECK(report.stages[0].share == 0);
     CHECK(report.stages[0].at_work_share == 0);

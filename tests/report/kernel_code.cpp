@@ -84,6 +84,11 @@ const std::vector<Section> two_kernels{{".text._Z4gemmPf", {ffma, ffma, hmma}},
 TEST_CASE("each kernel of a module has instructions of Tensor Cores or not") {
     CHECK(text_of(module_of(two_kernels, 90)) == "_Z4gemmPf:yes _Z4reluPf:no empty:no ");
     CHECK(text_of(module_of(two_kernels, 90, false)) == "_Z4gemmPf:yes _Z4reluPf:no empty:no ");
+    // What stands behind the last section is none.
+    const std::string module = module_of(two_kernels, 90);
+    std::uint64_t table = 0;
+    std::memcpy(&table, module.data() + 40, sizeof table);
+    CHECK(text_of(module + module.substr(table, 64)) == text_of(module));
     // Instructions before 7.0 are laid out otherwise, and there were no Tensor Cores.
     CHECK(text_of(module_of(two_kernels, 61)) == "_Z4gemmPf:no _Z4reluPf:no empty:no ");
     CHECK(text_of(module_of(two_kernels, 61, false)) == "_Z4gemmPf:no _Z4reluPf:no empty:no ");

@@ -176,6 +176,7 @@ TEST_CASE("shown: pictures") {
     // Narrow spans that are merged with narrow ones alone, and steps of a counter within half a pixel; a pixel is 0.1 us.
     Timeline narrow;
     narrow.add_row("x");
+    narrow.add_row("nothing");
     narrow.add({0, 0, 0, 0.01});
     narrow.add({0, 1, 0.02, 0.03});
     narrow.add({0, 2, 0.03, 0.04});
@@ -255,6 +256,13 @@ TEST_CASE("shown: numbers of timelines") {
         timeline.add({0, 0, 0, 1});
         narrow += to_table(report_of(timeline)) + '\n';
     }
+    // Rows of one name, told apart by their units, of which 12 columns are shown.
+    Timeline twins;
+    twins.add_row("train", "the second GPU");
+    twins.add_row("train", "GPU 1");
+    twins.add({0, 0, 0, 9});
+    twins.add({1, 0, 0, 8});
+    narrow += to_table(report_of(twins));
     check_shown("narrow_tables.txt", narrow);
     check_shown("timelines.json", to_json(one) + '\n' + to_json(before) + '\n' + to_json(after) + '\n');
 }
@@ -274,7 +282,13 @@ TEST_CASE("shown: what devices did") {
     check_shown("activity.txt",
                 to_table(report_of(one)) + '\n' + to_table(report_of(one, {.slowdown = 0.5})));
     std::string tables;
-    for (const HtmlTable& table : tables_of(within)) {
+    std::vector<HtmlTable> shown = tables_of(within);
+    DeviceActivities instant;
+    instant.names = {"mark"};
+    instant.activities = {activity(ActivityKind::kernel, 1, 1, 0, DeviceActivity::unknown, 7)};
+    for (HtmlTable& table : tables_of(report_of(instant)))
+        shown.push_back(std::move(table));
+    for (const HtmlTable& table : shown) {
         tables += table.title + '\n';
         for (const std::string& head : table.heads)
             tables += head + '|';
