@@ -9,6 +9,7 @@
 #include "pipeline/dag.hpp"
 #include "pipeline/thrown.hpp"
 #include "support/delayed_backend.hpp"
+#include "support/latch.hpp"
 
 namespace pipeline_batch_read {
 
@@ -131,6 +132,25 @@ TEST_CASE("BatchRead: outlives its pipeline, and a reset") {
         kept.wait();
         CHECK(dag.memories() == dag.expected({0, 0}));
     });
+}
+
+TEST_CASE("BatchRead: of before a reset does not wait for the batch of its number that comes after") {
+    ScopedLatch latch;
+    bool waits = false;
+    Stage only{"only", [&, handle = latch.handle()](HostStreamRef stream, const PinnedBuffer<int, Host>&) {
+                   if (waits)
+                       stream.enqueue([handle] { handle.pass(); });
+               }};
+    Pipeline pipeline{Stages{only}, Slots{}, {}};
+    PinnedBuffer<int, Host> batch(1);
+    BatchRead before = pipeline.submit(batch);
+    pipeline.reset();
+    waits = true;
+    BatchRead after = pipeline.submit(batch);
+    before.wait();
+    CHECK_FALSE(after.is_ready());
+    latch.open();
+    after.wait();
 }
 
 TEST_CASE("BatchRead: with lanes, a batch has been read when its own lane says so") {

@@ -1,9 +1,7 @@
 // Schedule::graphed: what tells steps apart, and slots that change on the host from some batch on.
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -137,35 +135,6 @@ TEST_CASE("graphed: a graph takes half of a source's slots at most") {
         CHECK(submitted == length);
         CHECK(calls == length);
         pipeline.finish();
-    }
-}
-
-TEST_CASE("graphed: a source's slot is filled again when the first stage has read it, if no other one does") {
-    constexpr int batches = 96;
-    for (const int steps : {1, 4}) {
-        CAPTURE(steps);
-        Source source{[](int) { return PinnedBuffer<int>(1); },
-                      [](std::size_t index, PinnedBuffer<int>& out) { out[0] = static_cast<int>(index); },
-                      SourceOptions<Host>{.workers = 1, .slots = 8, .batches = batches}};
-        std::vector<int> seen;
-        Stage first{"first", [](HostStreamRef stream, const PinnedBuffer<int>& in, DeviceBuffer<int>& out) {
-                        stream.enqueue([] { std::this_thread::sleep_for(std::chrono::microseconds(200)); });
-                        copy(stream, out, in);
-                    }};
-        Stage second{"second", [&](HostStreamRef stream, const DeviceBuffer<int>& in) {
-                         stream.enqueue([&seen, value = in.data()] { seen.push_back(*value); });
-                     }};
-        TwoStreamPipeline pipeline{first,
-                                   second,
-                                   [](int) { return DeviceBuffer<int>(1); },
-                                   {.schedule = Schedule::graphed, .steps_per_graph = steps}};
-        for (const auto& batch : source)
-            pipeline.submit(batch);
-        pipeline.finish();
-        REQUIRE(seen.size() == batches);
-        for (int batch = 0; batch < batches; ++batch)
-            CHECK(seen[static_cast<std::size_t>(batch)] == batch);
-        CHECK(pipeline.graph_counters().replays > 0);
     }
 }
 
