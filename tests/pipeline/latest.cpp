@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstddef>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 

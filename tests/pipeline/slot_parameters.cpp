@@ -1,5 +1,6 @@
 // Stages that change a slot in place, and that take what was made of several batches.
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 

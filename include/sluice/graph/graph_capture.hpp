@@ -313,7 +313,7 @@ private:
     std::uint64_t clock_ = 0;
     std::size_t new_in_a_row_ = 0;      // New keys since the last launch.
     std::size_t allowance_;             // Graphs that may be made now without knowing that they pay.
-    std::vector<std::string> told_;     // Reasons.
+    detail::List<std::string> told_;    // Reasons.
     detail::Maybe<BasicStream<B>> own_; // Where work is warmed up and captured.
     StreamOptions own_like_;
     BasicEvent<B> fence_;

@@ -3,7 +3,6 @@
 
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include <sluice/backend/detail/checked/object_checks.hpp>
 #include <sluice/backend/detail/device_event.hpp>
@@ -41,7 +40,7 @@ struct BasicBuiltGraphExec<B>::Tasks {
     ~Tasks() { launched.settle(); }
 
     detail::List<std::pair<std::size_t, detail::Shared<void>>> current; // by the nodes' indices
-    std::vector<detail::Shared<void>> replaced;
+    detail::List<detail::Shared<void>> replaced;
     detail::DeviceEvent<B> launched;
 };
 

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include <sluice/backend/detail/device_event.hpp>
 #include <sluice/backend/detail/list.hpp>
@@ -100,8 +99,8 @@ private:
     std::size_t stride_;
     std::size_t depth_ = 1;
     std::size_t made_ = 0;
-    std::vector<PinnedBuffer<std::byte, B>> blocks_;
-    std::vector<Row> free_;
+    List<PinnedBuffer<std::byte, B>> blocks_;
+    List<Row> free_;
 };
 
 /// The rows that one graph copies its results to, in the order of its pushes, and the events behind its last launches.

@@ -49,12 +49,16 @@ SLUICE_BODY void NamedWrites::add(const Range& range) {
 }
 
 SLUICE_BODY NamedWrites::~NamedWrites() {
-    std::erase_if(all_, [](const Named& named) { return hash_of(named.range) == named.hash; });
-    if (all_.empty())
+    List<const Named*> written;
+    for (const Named& named : all_) {
+        if (hash_of(named.range) != named.hash)
+            written.push_back(&named);
+    }
+    if (written.empty())
         return;
     Locked checker;
-    for (const Named& named : all_)
-        checker->access(&named.range, 1, checker->new_work(checker->doer()),
+    for (const Named* const named : written)
+        checker->access(&named->range, 1, checker->new_work(checker->doer()),
                         checker->doer_of(Op::fill_batch, nullptr), false);
 }
 

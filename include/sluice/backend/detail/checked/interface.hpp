@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include <sluice/backend/config.hpp>
+#include <sluice/backend/detail/list.hpp>
 
 namespace sluice::detail {
 
@@ -315,17 +315,17 @@ public:
     Listening& operator=(const Listening&) = delete;
     ~Listening();
     void begin_list();
-    std::vector<Range>& list(std::size_t number);
+    List<Range>& list(std::size_t number);
 
 private:
-    std::vector<std::vector<Range>> lists_;
-    std::vector<std::vector<Range>>* outer_;
+    List<List<Range>> lists_;
+    List<List<Range>>* outer_;
 };
 /// `object` owns or names `memory`, as far as that was allocated by sluice. `of` and `slot` name it in messages.
 void object_made(const void* object, const Range* memory, std::size_t count, const char* of, int slot);
 bool knows_object(const void* object);
 /// What it owns, as far as that is still there; `on_host` where it is pinned.
-std::vector<Range> memory_of(const void* object);
+List<Range> memory_of(const void* object);
 void object_gone(const void* object) noexcept;
 
 /// One thing that a stage was handed: an object that `object_made` knows, or bytes.
@@ -355,7 +355,7 @@ private:
         Range range;
         std::uint64_t hash;
     };
-    std::vector<Named> all_;
+    List<Named> all_;
 };
 
 /// Memory of a batch. `constant`: nothing but the host can write it by way of the batch. `ordinary`: the host's, neither pinned
@@ -384,7 +384,7 @@ public:
 
 private:
     std::uint32_t actor_ = 0;
-    std::vector<std::uintptr_t> places_;
+    List<std::uintptr_t> places_;
 };
 
 // Threads of sluice's own.

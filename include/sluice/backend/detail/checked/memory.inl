@@ -9,8 +9,8 @@
 
 namespace sluice::detail::checked {
 
-inline std::vector<std::vector<Range>>*& listening() noexcept {
-    thread_local std::vector<std::vector<Range>>* lists = nullptr;
+inline List<List<Range>>*& listening() noexcept {
+    thread_local List<List<Range>>* lists = nullptr;
     return lists;
 }
 

@@ -47,7 +47,7 @@ SLUICE_BODY void object_gone(const void* object) noexcept {
 }
 
 // Those parts of an object that are still there.
-SLUICE_BODY void Checker::append_parts(std::vector<Range>& ranges, const void* object, bool writes) {
+SLUICE_BODY void Checker::append_parts(List<Range>& ranges, const void* object, bool writes) {
     const auto found = objects.find(object);
     if (found == objects.end())
         return;
@@ -70,7 +70,7 @@ SLUICE_BODY void stage_called(Key on, const Handed* handed, std::size_t count, b
     NodeModel node;
     node.opaque = true;
     node.unseen = unseen;
-    std::vector<Range>& ranges = checker->scratch;
+    List<Range>& ranges = checker->scratch;
     const bool captured = stream.capture != nullptr;
     const Stamp stamp = captured ? Stamp{} : checker->new_work(stream);
     for (std::size_t i = 0; i < count; ++i) {
@@ -106,9 +106,9 @@ SLUICE_BODY void host_works_on(const void* object, bool writes, Op op) {
 
 SLUICE_BODY bool knows_object(const void* object) { return Locked()->objects.contains(object); }
 
-SLUICE_BODY std::vector<Range> memory_of(const void* object) {
+SLUICE_BODY List<Range> memory_of(const void* object) {
     Locked checker;
-    std::vector<Range> ranges;
+    List<Range> ranges;
     checker->append_parts(ranges, object, true);
     for (Range& range : ranges) {
         const Block* const block = checker->blocks.find(reinterpret_cast<std::uintptr_t>(range.begin));
@@ -123,6 +123,6 @@ SLUICE_BODY Listening::~Listening() { listening() = outer_; }
 
 SLUICE_BODY void Listening::begin_list() { lists_.emplace_back(); }
 
-SLUICE_BODY std::vector<Range>& Listening::list(std::size_t number) { return lists_[number]; }
+SLUICE_BODY List<Range>& Listening::list(std::size_t number) { return lists_[number]; }
 
 } // namespace sluice::detail::checked

@@ -204,7 +204,7 @@ public:
 
     // Pipelines
     std::uint32_t label_of(const std::string& name);
-    void append_parts(std::vector<Range>& ranges, const void* object, bool writes);
+    void append_parts(List<Range>& ranges, const void* object, bool writes);
 
     std::unordered_map<Key, ActorId> streams;
     std::unordered_map<Key, EventState> events;
@@ -228,7 +228,7 @@ public:
     std::vector<Undecided> undecided;
     std::deque<KeptMemory> kept;
     std::size_t kept_bytes = 0;
-    std::vector<Range> scratch; ///< Kept for its memory.
+    List<Range> scratch; ///< Kept for its memory.
     bool throws = true;
     std::vector<ActorId> workers;
 

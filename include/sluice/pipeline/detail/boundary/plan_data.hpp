@@ -106,10 +106,9 @@ class PlanTables {
             stage.takes_lane = Shape::bindings.is_told(i, from_lane);
             for (const std::size_t window : Shape::bindings.stages[i].window)
                 stage.window = window > stage.window ? window : stage.window;
-            stage.takes =
-                std::span<const int>(Shape::bindings.stages[i].from).first(Shape::bindings.stages[i].count);
-            stage.windows =
-                std::span<const std::size_t>(Shape::bindings.stages[i].window).first(stage.takes.size());
+            const auto& own = Shape::bindings.stages[i];
+            stage.takes = {own.from.data(), own.count};
+            stage.windows = {own.window.data(), own.count};
             stage.waits_begin = all.wait_count;
             add(i, false);
             add(i, true);
@@ -129,11 +128,11 @@ class PlanTables {
 
 public:
     static constexpr PlanData data{tables.stages,
-                                   std::span<const PlanWait>(tables.waits).first(tables.wait_count),
+                                   {tables.waits.data(), tables.wait_count},
                                    tables.reads.data(),
                                    tables.holds.data(),
                                    Shape::makers,
-                                   std::span<const std::size_t>(tables.windows).first(Shape::makers),
+                                   {tables.windows.data(), Shape::makers},
                                    Shape::bindings.most_window,
                                    Shape::all_capturable,
                                    tables.batch_is_read};

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <type_traits>
-#include <vector>
 
 #include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/memory/detail/checked/declared_range.hpp>
@@ -17,12 +16,12 @@ public:
     void add(const Memory& memory, bool writes) {
         ranges_.push_back(declared_range(memory, writes));
     }
-    const std::vector<checked::Range>& all() const noexcept { return ranges_; }
+    const List<checked::Range>& all() const noexcept { return ranges_; }
     /// Itself, for the pipeline.
     const DeclaredRanges* kept() const noexcept { return this; }
 
 private:
-    std::vector<checked::Range> ranges_;
+    List<checked::Range> ranges_;
 };
 
 /// Keeps nothing.

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/pipeline/detail/checked/visit_memory.hpp>
@@ -21,7 +20,7 @@ public:
         listening_.begin_list();
         return make_(slot);
     }
-    const std::vector<checked::Range>& list(std::size_t slot) { return listening_.list(slot + 1); }
+    const List<checked::Range>& list(std::size_t slot) { return listening_.list(slot + 1); }
 
 private:
     Make& make_;
@@ -30,8 +29,7 @@ private:
 
 /// Tells which memory an object has: what was allocated when it was made, and what it shows.
 template <class T>
-void tell_of_object(const T& object, std::vector<checked::Range> memory, const std::string& of,
-                    std::size_t slot) {
+void tell_of_object(const T& object, List<checked::Range> memory, const std::string& of, std::size_t slot) {
     const auto add = [&](const checked::Range& range, bool) { memory.push_back(range); };
     visit_memory(object, add);
     checked::object_made(&object, memory.data(), memory.size(), of.c_str(), static_cast<int>(slot));

@@ -61,7 +61,7 @@ public:
         for (std::size_t slot = 0; slot < core.slots.count(); ++slot) {
             const void* const object = core.slots.at(maker, slot);
             objects_.push_back(object);
-            std::vector<checked::Range> memory = listening_->list(slot + 1);
+            List<checked::Range> memory = listening_->list(slot + 1);
             const auto add = [&](const checked::Range& range, bool) { memory.push_back(range); };
             core.slots.ops(maker).show_memory(object, add);
             checked::object_made(object, memory.data(), memory.size(),
