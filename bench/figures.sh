@@ -111,6 +111,7 @@ pipelines() {
     run python3 bench/pytorch/sluice_pipelines.py --part augment --json "$out/pipelines_augment.json"
     run python3 bench/pytorch/sluice_pipelines.py --part prefetch --json "$out/pipelines_prefetch.json"
     run python3 bench/pytorch/sluice_pipelines.py --isolated 20
+    run python3 bench/pytorch/step_cost.py --json "$out/step_cost.json"
 }
 
 for group in "${@:3}"; do
