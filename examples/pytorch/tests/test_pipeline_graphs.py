@@ -2,6 +2,7 @@
 
 import gc
 import time
+import types
 
 import pytest
 import torch
@@ -62,7 +63,7 @@ class TestGraphs:
 
             def capture(self, stream, work, memory, generators):
                 self.seen += stream is run.stages[0].stream
-                if self.seen == 2:
+                if self.seen == 2 and stream is run.stages[0].stream:
                     raise RuntimeError("operation not permitted\nwhen stream is capturing")
                 return super().capture(stream, work, memory, generators)
 
@@ -71,6 +72,27 @@ class TestGraphs:
         report = run.report()
         assert report.refusals == {"chain": "operation not permitted when stream is capturing"}
         assert "chain was not captured: operation not permitted" in str(report)
+
+    def test_what_passes_through_a_stage_whose_graph_is_gone(self):
+        """A later stage's graph may hold it, as that of the batch."""
+        made = types.SimpleNamespace(shift=0)
+
+        class Refusing(GraphingDevice):
+            seen = 0
+
+            def capture(self, stream, work, memory, generators):
+                self.seen += stream is run.stages[0].stream
+                if self.seen == 2 and stream is run.stages[0].stream:
+                    raise RuntimeError("there are enough graphs")
+                return super().capture(stream, work, memory, generators)
+
+        run = sluice.pipeline(lambda x: (x, x * 2)[0], sluice.stage(lambda x: x + made.shift, "end"), schedule="graphed", device=Refusing())
+        for made.shift in (1, 2, 3):
+            results = list(run([torch.full((3,), float(i)) for i in range(60)]))
+            assert [x[0].item() for x in results] == [float(i) + made.shift for i in range(60)]
+        report = run.report()
+        assert report.refusals == {"<lambda>": "there are enough graphs"} and report.changes["end"] == {"made.shift": 2}
+        assert report.replays["end"] > 90
 
     def test_garbage_that_goes_while_a_graph_is_captured(self):
         """It held memory of the slot, and the graph holds that from then on."""

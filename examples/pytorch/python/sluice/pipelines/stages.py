@@ -99,7 +99,10 @@ class RunningStage:
             if not is_fixed:
                 return outputs, False
         self.seen[slot] = outputs if self.given.graph is not False else None
-        fixed.watch([tensor for tensor in tensors_of(outputs) if not any(s._cdata in fixed.watched for s in storages_of((tensor,)))])
+        # What passes through is looked at where it comes from: a graph that is captured later may hold it.
+        known = [baseline.watched for baseline in (fixed, *before)]
+        fixed.watch([tensor for tensor in tensors_of(outputs)
+                     if not any(s._cdata in watched for s in storages_of((tensor,)) for watched in known)])
         return outputs, True
 
     def clear(self, clean: bool) -> None:
