@@ -135,7 +135,7 @@ inline void wait_for(Steps& steps, int event) {
 }
 
 /// The begin of a batch, which waits for what its slot was used for. False, with nothing done, where the caller's stream is another one.
-inline bool begin(Steps& steps, const Turn& turn) {
+inline bool begun(Steps& steps, const Turn& turn) {
     wait_for(steps, turn[Turn::copied]);
     const int error = steps.enter();
     if (error == sluice_steps::moved)
@@ -231,7 +231,7 @@ inline Ref overlapped(PyObject* const* arguments) {
         return Ref::another(words[Word::unhandled]);
     Steps& steps = way.plan();
     const Turn turn{item(way[Way::turns], slot)};
-    if (!begin(steps, turn))
+    if (!begun(steps, turn))
         return Ref::another(words[Word::unhandled]);
     const Over over{way};
     way.begin_slot(slot, arguments[1]);

@@ -143,7 +143,7 @@ inline Ref graphed(PyObject* const* arguments) {
         return Ref::another(words[Word::unhandled]);
     Steps& steps = way.plan();
     const Turn turn{item(way[Way::turns], slot)};
-    if (!begin(steps, turn))
+    if (!begun(steps, turn))
         return Ref::another(words[Word::unhandled]);
     const Over over{way};
     way.begin_slot(slot, arguments[1]);
