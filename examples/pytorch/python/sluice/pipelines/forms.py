@@ -13,6 +13,7 @@ from sluice.pipelines.watching import Watch, bytes_of, storages_of
 
 WARM_UP = 1  # batches of a form that run eagerly before two are watched
 MOST_COPIED = 32 << 20  # bytes that a stage returns, so that its graphs share all other memory
+LEAST_SHARED = 16  # or how many times as much its operations write
 PATIENCE = 64  # batches without a change, at most, before a stage that changes is captured again
 
 
@@ -112,7 +113,7 @@ class Form:
         likes = [torch.empty_like(tensor, device="meta") for tensor, _ in made]
         if (len(addresses) == len(made) and addresses <= watch.operations.made
                 and all(like.stride() == tensor.stride() for like, (tensor, _) in zip(likes, made))
-                and sum(tensor.numel() * tensor.element_size() for tensor, _ in made) <= MOST_COPIED):
+                and sum(tensor.nbytes for tensor, _ in made) <= max(MOST_COPIED, watch.operations.bytes // LEAST_SHARED)):
             self.results = likes
 
 

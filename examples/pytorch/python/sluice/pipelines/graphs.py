@@ -148,7 +148,9 @@ class StageGraphs:
         if captured is None:
             return self.eagerly(inputs)
         place[signature] = captured
-        return self.first_replay(form, captured, inputs)
+        result = self.first_replay(form, captured, inputs)
+        self.device.release()  # what eager runs worked in: the graph has memory of its own
+        return result
 
     def make_room(self, place: dict, form: Form) -> bool:
         """Forgets what has not become a graph, or a graph of the same form, whose tensors lie elsewhere now."""

@@ -491,6 +491,8 @@ class Pipeline:
                 self.device.synchronize()
         if error := step(ends[slot]):
             self.steps.fail(error)
+        if index == 0 and self.before == 0:
+            self.device.release()  # such as what algorithms were tried with: each stage's stream would keep its own
         self.late[:] = late
         for storage in over:
             if count(storage._cdata) > 1:
@@ -583,6 +585,8 @@ class Pipeline:
         last.made[slot] = storages_of((data,) if type(data) is torch.Tensor else tensors_of(data))
         if error := steps.step(ends[slot]):
             steps.fail(error)
+        if index == 0 and self.before == 0:
+            self.device.release()
         if over:
             self.give_away(over)
         self.look_for_chain(slot, batch, brought)

@@ -75,6 +75,7 @@ class Operations(TorchDispatchMode):
         super().__init__()
         self.device = device
         self.made: set[int] = set()
+        self.bytes = 0  # of what was made
         self.outside: dict[int, torch.Tensor] = {}  # what was there before, by address
         self.written: dict[int, torch.Tensor] = {}
         self.generators: list[torch.Generator] = []
@@ -85,9 +86,12 @@ class Operations(TorchDispatchMode):
         kwargs = kwargs or {}
         self.before(func, args, kwargs)
         result = func(*args, **kwargs)
-        for _, address in storages_of(result):
+        given = {address for _, address in storages_of([args, kwargs])}
+        for tensor, address in storages_of(result):
             if address not in self.outside:
                 self.made.add(address)
+            if address not in given:
+                self.bytes += tensor.nbytes
         return result
 
     def before(self, func: Any, args: Any, kwargs: dict) -> None:
