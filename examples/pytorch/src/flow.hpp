@@ -134,15 +134,11 @@ inline void wait_for(Steps& steps, int event) {
     require(waited);
 }
 
-/// The begin of a batch, which waits for what its slot was used for. False, with nothing done, where the caller's stream is another one.
-inline bool begun(Steps& steps, const Turn& turn) {
+/// The begin of a batch, which waits for what its slot was used for.
+inline void begin_batch(Steps& steps, const Turn& turn) {
     wait_for(steps, turn[Turn::copied]);
-    const int error = steps.enter();
-    if (error == sluice_steps::moved)
-        return false;
-    require(error);
+    require(steps.enter());
     require(steps.run(turn[Turn::begin]));
-    return true;
 }
 
 /// A tensor of the batch on the device, in memory of its own.
@@ -231,8 +227,7 @@ inline Ref overlapped(PyObject* const* arguments) {
         return Ref::another(words[Word::unhandled]);
     Steps& steps = way.plan();
     const Turn turn{item(way[Way::turns], slot)};
-    if (!begun(steps, turn))
-        return Ref::another(words[Word::unhandled]);
+    begin_batch(steps, turn);
     const Over over{way};
     way.begin_slot(slot, arguments[1]);
     Ref data = bring(way, batch, slot, steps.stream_of(static_cast<std::int32_t>(turn[Turn::copies])));

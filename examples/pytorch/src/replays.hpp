@@ -143,8 +143,7 @@ inline Ref graphed(PyObject* const* arguments) {
         return Ref::another(words[Word::unhandled]);
     Steps& steps = way.plan();
     const Turn turn{item(way[Way::turns], slot)};
-    if (!begun(steps, turn))
-        return Ref::another(words[Word::unhandled]);
+    begin_batch(steps, turn);
     const Over over{way};
     way.begin_slot(slot, arguments[1]);
     PyObject* const held = item(way[Way::held], slot);

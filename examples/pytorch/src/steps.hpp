@@ -12,9 +12,8 @@
 
 namespace sluice_steps {
 
-/// In place of an error of CUDA's: a batch's memory is still read; PyTorch refused; the caller's stream is another one than before,
-/// and work on that is not waited for.
-constexpr int not_yet = -1, refused = -2, moved = -3;
+/// In place of an error of CUDA's: a batch's memory is still read; PyTorch refused.
+constexpr int not_yet = -1, refused = -2;
 enum Kind : std::int32_t { record, wait, current, restore };
 constexpr std::int32_t caller = -1;
 
@@ -31,9 +30,6 @@ struct Steps {
     std::vector<cudaStream_t> recorded; // the stream on which each event was
     cudaStream_t callers = nullptr;
     CUDAStreamGuardHandle guard = nullptr; // while a stream of the pipeline is current
-    bool on_caller = false;                // all work is on the caller's stream,
-    bool has_home = false;                 // which was `home`
-    cudaStream_t home = nullptr;
 
     ~Steps() {
         for (cudaEvent_t event : events)
@@ -110,17 +106,8 @@ struct Steps {
 
     /// For a batch.
     int enter() {
-        if (!on_caller) {
-            const int error = look_up_callers();
-            return error != 0 ? error : make_current(streams[0]);
-        }
-        if (const int error = look_up_callers())
-            return error;
-        if (has_home && home != callers)
-            return moved;
-        has_home = true;
-        home = callers;
-        return enter_device();
+        const int error = look_up_callers();
+        return error != 0 ? error : make_current(streams[0]);
     }
 
     int is_not_reached(int event) {

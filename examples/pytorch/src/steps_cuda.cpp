@@ -16,10 +16,8 @@ SLUICE_STEPS void* sluice_steps_make(int device, const std::int32_t* operations,
     auto steps = std::make_unique<Steps>();
     steps->device = device;
     steps->first.assign(first, first + moments + 1);
-    steps->on_caller = true;
     for (std::int32_t i = 0; i < first[moments]; ++i) {
         steps->operations.push_back({operations[3 * i], operations[3 * i + 1], operations[3 * i + 2]});
-        steps->on_caller = steps->on_caller && operations[3 * i] != sluice_steps::current;
     }
     for (int i = 0; i < stream_count; ++i)
         steps->streams.push_back(static_cast<cudaStream_t>(streams[i]));
@@ -35,7 +33,7 @@ SLUICE_STEPS void* sluice_steps_make(int device, const std::int32_t* operations,
 
 SLUICE_STEPS void sluice_steps_free(void* steps) { delete static_cast<Steps*>(steps); }
 
-/// Begins a batch, if `copied` has been reached and the caller's stream is known, and otherwise does nothing.
+/// Begins a batch, if `copied` has been reached, and otherwise does nothing.
 SLUICE_STEPS int sluice_steps_begin(void* handle, int moment, int copied) {
     Steps& steps = *static_cast<Steps*>(handle);
     if (const int error = steps.is_not_reached(copied))
@@ -58,9 +56,6 @@ SLUICE_STEPS int sluice_steps_read(void* handle, int moment) {
     const int left = steps.back();
     return error != 0 ? error : left;
 }
-
-/// Nothing is under way: the next batch may be on another stream of the caller's.
-SLUICE_STEPS void sluice_steps_settle(void* handle) { static_cast<Steps*>(handle)->has_home = false; }
 
 SLUICE_STEPS int sluice_steps_restore(void* handle) { return static_cast<Steps*>(handle)->back(); }
 

@@ -100,23 +100,6 @@ def test_what_somebody_keeps_is_given_away(pretending):
     assert [x.tolist() for x in results] == [[2 * i + 2] * 2 for i in range(40)]
 
 
-def test_another_stream_of_the_callers_waits_for_what_is_under_way(pretending, monkeypatch):
-    monkeypatch.setattr(sys.modules["sluice.pipelines.pipeline"], "EVERY", 0)
-    settled = []
-    run = sluice.pipeline(lambda x: x + 1, lambda x: x * 2, device=pretending, timed_batches=0)
-    pretending.synchronize = lambda: settled.append(run.begun)
-    for place, result in enumerate(run([torch.tensor(i) for i in range(60)])):
-        assert result.item() == 2 * place + 2
-        if place == 30:
-            assert run.steps is run.together[0]
-            pretending.pretended.pretended_stream(91, 1)
-            settled.clear()
-            pretending.pretended.pretended_clear(0)
-        if place == 31:
-            assert settled == [33]  # the batch after those that were under way
-    assert settled[:1] == [33]
-
-
 def test_a_dropped_pipeline_is_found_by_the_garbage_collector(pretending):
     class Trainer:
         def __init__(self) -> None:
@@ -242,11 +225,10 @@ def test_graphs_with_a_body_that_changes_something(compiled, pretending, body):
     found, by_library = [], []
     for device in (PretendedGraphs(compiled), GraphingDevice()):
         torch.manual_seed(5)
-        made = Changing(device)
         if isinstance(device, Pretended):
             replays = device.calls.graphed
-            for steps in (made.run.apart[0], made.run.together[0]):
-                steps.replays = lambda *a: (result := replays(*a), by_library.append(result is not UNHANDLED))[0]
+            device.calls.graphed = lambda *a: (result := replays(*a), by_library.append(result is not UNHANDLED))[0]
+        made = Changing(device)
         results = []
         for place, result in enumerate(made.run([torch.rand(3) for _ in range(200)])):
             results.append(result.tolist())
@@ -268,7 +250,7 @@ def test_a_kept_tensor_ends_chains(compiled, pretending):
             assert run.chains[0] is not None
             kept.append(run.stages[0].graphs.recent[0].found.outputs.detach())
     assert results == [[2.0 * i + 1] * 2 for i in range(80)]
-    assert all("is held by somebody" in refusal for refusal in run.report().refusals.values()) and run.report().refusals
+    assert all("held when its batch is over" in refusal for refusal in run.report().refusals.values()) and run.report().refusals
 
 
 def test_shapes_and_constants_that_come_and_go(compiled, pretending):

@@ -11,7 +11,7 @@ from watched_device import WatchedDevice
 
 from sluice.pipelines.compiled import CompiledSteps, Library
 from sluice.pipelines.devices import CudaSteps
-from sluice.pipelines.plan import CALLER, Plan, Steps
+from sluice.pipelines.plan import Plan, Steps
 
 LOG: list = []
 
@@ -109,7 +109,7 @@ def test_the_same_calls_as_the_plan_says(pretended, stages):
     assert pretended.current == (90, 1, 1) and pretended.device == 0  # the caller's, whose device is another
 
 
-@pytest.mark.parametrize("stages", [[1], [1, 2], [1, 2, 1], [1, 1], [1, 2, 3, 2], [CALLER], [CALLER, CALLER]])
+@pytest.mark.parametrize("stages", [[1], [1, 2], [1, 2, 1], [1, 1], [1, 2, 3, 2]])
 def test_the_library_does_what_the_plan_says(compiled, monkeypatch, stages):
     calls, plan = Library(compiled), Plan(stages, 3)
     notes, clear = ctypes.CDLL(str(compiled)).pretended_notes, ctypes.CDLL(str(compiled)).pretended_clear

@@ -14,7 +14,7 @@ import torch
 
 from sluice.pipelines.guards import ADDRESS, AUTOCAST, AUTOCAST_TYPE, MODES
 from sluice.pipelines.holders import count, storages_of
-from sluice.pipelines.plan import MOVED, Plan, Steps
+from sluice.pipelines.plan import Plan, Steps
 from sluice.pipelines.trees import CHILDLESS, call, tensors_of
 
 NOT_YET = -1
@@ -41,7 +41,6 @@ class Library:
         self.restore = self.function(short.sluice_steps_restore, integer, address)
         self.wait = self.function(long.sluice_steps_wait, integer, address, integer)
         self.is_reached = self.function(short.sluice_steps_is_reached, integer, address, integer)
-        self.settle = self.function(short.sluice_steps_settle, None, address)
         self.message = self.function(short.sluice_steps_message, ctypes.c_char_p, integer)
         self.overlapped: Any = None  # see src/flow.hpp
         self.graphed: Any = None  # and src/replays.hpp
@@ -97,22 +96,17 @@ class CompiledSteps(Steps):
         self.batch, self.replays, self.prefetched = calls.overlapped, calls.graphed, calls.prefetched
         weakref.finalize(self, calls.free, self.handle)
 
-    def begin(self, moment: int, copied: int) -> Optional[int]:
+    def begin(self, moment: int, copied: int) -> None:
         error = self.start(moment, copied)
-        return self.fail_to_start(error, moment, copied) if error else None
+        if error:
+            self.fail_to_start(error, moment, copied)
 
-    def fail_to_start(self, error: int, moment: int, copied: int) -> Optional[int]:
+    def fail_to_start(self, error: int, moment: int, copied: int) -> None:
         if error == NOT_YET:
             self.wait(copied)
             error = self.start(moment, copied)
-        if error == MOVED:
-            return error
         if error:
             self.fail(error)
-        return None
-
-    def settle(self) -> None:
-        self.calls.settle(self.handle)
 
     def run(self, moment: int) -> None:
         error = self.step(moment)

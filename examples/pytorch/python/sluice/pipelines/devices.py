@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import time
 import weakref
-from typing import Any, Callable, ContextManager, Optional, Sequence, Union
+from typing import Any, Callable, ContextManager, Sequence, Union
 
 import torch
 
 from sluice.pipelines.captures import GraphMemory, capture
 from sluice.pipelines.compiled import CompiledSteps, library
-from sluice.pipelines.plan import CALLER, CURRENT, MOVED, RECORD, RESTORE, Plan, Steps
+from sluice.pipelines.plan import CALLER, CURRENT, RECORD, RESTORE, Plan, Steps
 
 
 class CpuDevice:
@@ -208,17 +208,12 @@ class CudaSteps(Steps):
             caller = self.known[self.back] = torch.cuda.Stream(stream_id=number, device_index=index, device_type=kind)
         self.caller = caller
 
-    def begin(self, moment: int, copied: int) -> Optional[int]:
+    def begin(self, moment: int, copied: int) -> None:
         if not self.reached[copied]():
             self.events[copied].synchronize()  # without the interpreter's lock
         self.look_up()
-        if self.has_moved(self.back):
-            return MOVED
         self.inside = True
-        if self.plan.on_caller and self.back_device != self.index:
-            torch._C._cuda_setStream(*self.back)  # and the device
         self.run(moment)
-        return None
 
     def run(self, moment: int) -> None:
         for call, arguments in self.calls[moment]:

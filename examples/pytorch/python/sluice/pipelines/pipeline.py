@@ -17,7 +17,7 @@ from sluice.pipelines.devices import Device, device_of
 from sluice.pipelines.draws import heeded
 from sluice.pipelines.holders import as_tensor, count, kept, storages_of
 from sluice.pipelines.intake import Intake, checked_slots
-from sluice.pipelines.plan import CALLER, COPIES, MOVED, Plan
+from sluice.pipelines.plan import COPIES, Plan
 from sluice.pipelines.position import Position
 from sluice.pipelines.prefetch import Prefetch
 from sluice.pipelines.report import Report, Times
@@ -152,8 +152,9 @@ class Pipeline:
         self.together: Any = None  # the same with one stream for all stages, if that may be
         given = [running.given for running in self.stages]
         if len(given) > 1 and all(s.stream is None and s.priority == given[0].priority for s in given):
-            one = Plan([CALLER] * len(given), self.slots)
-            self.together = (self.device.steps(one, [self.stream]), self.turns_of(one, small=True), one)
+            one = Plan([1] * len(given), self.slots)
+            together = self.device.steps(one, [self.stream, self.stages[0].stream])
+            self.together = (together, self.turns_of(one, small=True), one)
         self.steps, self.plan = steps, plan
 
     def look_for_sharing(self) -> None:
@@ -194,7 +195,7 @@ class Pipeline:
         return found
 
     def vote(self, index: int) -> None:
-        """Whether stages have streams of their own, or run on the caller's. There is nothing to overlap where the device is done with a batch while the host
+        """Whether stages have streams of their own. There is nothing to overlap where the device is done with a batch while the host
         enqueues the next; eight such looks in a row decide. Waits for the device where that changes."""
         is_done = self.steps.is_reached(self.plan.done((index - 2) % self.slots, len(self.stages) - 1))
         self.votes = self.votes + 1 if is_done is (self.begins is self.apart[1]) else 0
@@ -220,14 +221,6 @@ class Pipeline:
         return (steps.handle.value, tuple(moments), tuple(running.function for running in self.stages),
                 tuple(running.made for running in self.stages), intake.held, intake.made, intake.batches, intake.versions, self.late,
                 intake.target, state, DEVICE_TYPES[intake.target.type], intake.target.index or 0)
-
-    def start(self, error: int, moment: int, copied: int) -> None:
-        """Starts a batch that could not be started, or raises."""
-        steps = self.steps
-        if steps.fail_to_start(error, moment, copied) == MOVED:
-            self.settle()  # memory of batches under way becomes another stream's, too
-            if error := steps.start(moment, copied):
-                steps.fail_to_start(error, moment, copied)
 
     def __call__(self, batches: Iterable) -> Iterator[Any]:
         """The results of the last stage, in the order of the batches."""
@@ -454,7 +447,7 @@ class Pipeline:
         moment, copied, stages = (self.begins or self.by_size(batch))[slot]
         late, over, step = [], list(self.late), self.steps.step  # after `by_size`, which may choose others
         if error := self.steps.start(moment, copied):
-            self.start(error, moment, copied)
+            self.steps.fail_to_start(error, moment, copied)
         for storage in intake.made[slot]:
             if count(storage._cdata) > 1:
                 late.append(storage)
@@ -542,7 +535,7 @@ class Pipeline:
         moment, copied, stages = (self.begins or self.by_size(batch))[slot]
         over, steps = list(self.late), self.steps
         if error := steps.start(moment, copied):
-            self.start(error, moment, copied)
+            steps.fail_to_start(error, moment, copied)
         held = self.held_elsewhere(slot)
         if held:
             steps.restore()
@@ -674,9 +667,6 @@ class Pipeline:
                 return
             for slot in range(self.slots):
                 self.wait_for_copy(slot)
-                if clean and self.plan.on_caller:  # which may be another stream now
-                    self.steps.read(self.plan.read(slot))
-            self.steps.settle()
             self.join()
             self.give_all_away()
         finally:
@@ -709,7 +699,6 @@ class Pipeline:
         """Waits until nothing is under way: streams change, and so does whose memory is whose."""
         self.device.synchronize()
         self.give_all_away()
-        self.steps.settle()
 
     def give_all_away(self) -> None:
         """What is held for batches, all of which are over."""

@@ -11,20 +11,16 @@ from typing import Any, Callable, Optional, Sequence
 
 RECORD, WAIT, CURRENT, RESTORE = range(4)  # operations: (RECORD, event, stream), (WAIT, event, stream), (CURRENT, 0, stream)
 CALLER, COPIES = -1, 0  # streams; that of stage n has number n + 1, or that of an earlier stage, whose stream it shares
-MOVED = -3  # an error: the caller's stream is another one than for the batch before, whose work on it is not waited for
 
 
 class Plan:
-    """With `CALLER` as the stream of all stages, small batches alone, and their order is that of the caller's stream.
-
-    `moments[n]` are the operations of moment `n`: `begin(slot)` before a batch is copied on the stream of copies,
+    """`moments[n]` are the operations of moment `n`: `begin(slot)` before a batch is copied on the stream of copies,
     `begin_small(slot)` before one is copied on the first stage's stream, `stage(slot, place)` before a stage is called (but for the
     first stage of a small batch), `end(slot)` after the last one, `end_and_read(slot)` the same where the next slot's result is read,
     `read(slot)`."""
 
     def __init__(self, stages: Sequence[int], slots: int) -> None:
         self.stages, self.slots = list(stages), slots  # the number of each stage's stream
-        self.on_caller = CALLER in self.stages
         count = len(self.stages)
         self.size = count + 5
         self.events = slots * (count + 2)
@@ -36,12 +32,8 @@ class Plan:
             first, last = self.stages[0], self.stages[-1]
             asked = (RECORD, over, CALLER)
             self.moments.append([asked, (WAIT, over, COPIES), (CURRENT, 0, COPIES)])
-            ended, read = (RECORD, done[-1], last), (WAIT, self.done((slot + 1) % slots, count - 1), CALLER)
-            if self.on_caller:
-                self.moments[-1] = []
-                self.moments += [[], [ended, (RESTORE, 0, 0)], [ended, (RESTORE, 0, 0)], [(WAIT, done[-1], CALLER)], *([] for _ in range(count))]
-                continue
             self.moments.append([asked, (WAIT, over, first), (CURRENT, 0, first)])
+            ended, read = (RECORD, done[-1], last), (WAIT, self.done((slot + 1) % slots, count - 1), CALLER)
             self.moments.append([ended, (RESTORE, 0, 0)])
             self.moments.append([ended, read, (RESTORE, 0, 0)])
             self.moments.append([(WAIT, done[-1], CALLER)])
@@ -88,33 +80,18 @@ class Steps:
         self.events = [device.event() for _ in range(plan.events)]
         self.caller: Any = None
         self.inside = False  # the current stream is one of the pipeline's
-        self.home: Any = None  # the caller's stream, where all work is on that
         self.batch: Any = None  # does a whole batch, where there is such a function; and one of graphs alone
         self.replays: Any = None
         self.prefetched: Any = None
         self.start: Callable[[int, int], Optional[int]] = self.begin
         self.step: Callable[[int], Optional[int]] = self.run
 
-    def begin(self, moment: int, copied: int) -> Optional[int]:
+    def begin(self, moment: int, copied: int) -> None:
         """A batch begins, once the event `copied` was reached, after which its slot's former batch is read no more on the host: that
         bounds how far the host is ahead, and what it holds."""
         self.device.wait_on_host(self.events[copied])
         self.caller = self.device.current_stream()
-        if self.has_moved(self.caller):
-            return MOVED
         self.run(moment)
-        return None
-
-    def has_moved(self, caller: Any) -> bool:
-        if not self.plan.on_caller:
-            return False
-        if self.home is None:
-            self.home = caller
-        return self.home != caller
-
-    def settle(self) -> None:
-        """Nothing is under way: the next batch may be on another stream of the caller's."""
-        self.home = None
 
     def run(self, moment: int) -> None:
         for operation, event, number in self.plan.moments[moment]:
@@ -129,9 +106,8 @@ class Steps:
             else:
                 self.restore()
 
-    def fail_to_start(self, error: int, moment: int, copied: int) -> Optional[int]:
-        """Raises, or starts once it can; or returns `MOVED`."""
-        return error
+    def fail_to_start(self, error: int, moment: int, copied: int) -> None:
+        """Raises, or starts once it can."""
 
     def fail(self, error: int) -> None:
         """Raises."""

@@ -47,8 +47,6 @@ class Waits:
     """What waits for what, as `Plan` has it for pipelines: the copy into a slot for what the consumer enqueued before it asked for
     the batch, and the consumer for the copy. Small batches are copied on the consumer's stream."""
 
-    on_caller = False
-
     def __init__(self, slots: int) -> None:
         self.slots, self.events = slots, 2 * slots
         self.moments: list[list[tuple[int, int, int]]] = []
