@@ -1,9 +1,9 @@
 """Pipelines: stages of Python callables over a loader's batches, race-free by construction.
 
 What waits for what is a table (`plan`), made once for a pipeline. A moment of it is one call of the operators' library
-(`compiled`, src/steps_cuda.cpp) where that was built with CUDA, and a few of PyTorch's own elsewhere: streams, events and
-graphs are PyTorch's all the same, and everything that it knows of them (its allocator's pools, captures, profilers) goes on
-working.
+(`compiled`, src/steps_cuda.cpp) where that was built with CUDA, and a few of PyTorch's own elsewhere; a whole batch is one, if
+it is flat (src/functions.hpp). Streams, events and graphs are PyTorch's all the same, and everything that it knows of them (its
+allocator's pools, captures, profilers) goes on working.
 """
 
 from sluice.pipelines.pipeline import Pipeline, pipeline
