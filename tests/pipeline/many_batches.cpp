@@ -14,7 +14,7 @@ using namespace sluice::test;
 namespace {
 
 constexpr std::size_t words = 4;
-constexpr std::size_t count = sanitized ? 5000 : 50000;
+constexpr std::size_t count = sanitized ? 2500 : 50000;
 
 // From a stream to threads and back, with a way round them.
 template <class B>
