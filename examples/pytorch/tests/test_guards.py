@@ -1,6 +1,7 @@
 """Graphs beside plain loops, where something changes that a stage reads on the host: numbers and batches; and captures
 that fail."""
 
+import builtins
 import collections
 import functools
 import types
@@ -63,6 +64,47 @@ class TestNumbers:
 
         factors = [0.0]
         self.check(device, schedule, Refusing(), lambda i: factors.__setitem__(0, i + 0.5), lambda i: i + 1.5, is_captured=False)
+
+    def test_in_a_cached_function(self, device, schedule):
+        """Which is not called while the stage is watched."""
+        settings = types.SimpleNamespace(factor=0.0)
+
+        @functools.lru_cache
+        def factor():
+            return settings.factor
+
+        def change(i):
+            settings.factor = i + 0.5
+            factor.cache_clear()
+
+        self.check(device, schedule, lambda x: x * factor(), change, lambda i: i + 0.5)
+
+    def test_code_that_is_replaced(self, device, schedule):
+        """As by a notebook that reloads what was edited."""
+        def function(x):
+            return x * 2.0
+
+        codes = [(lambda x: x * 2.0).__code__, (lambda x: x * 3.0).__code__]
+        self.check(device, schedule, lambda x: function(x), lambda i: setattr(function, "__code__", codes[i % 2]), lambda i: 2.0 + i % 2)
+
+    def test_a_name_among_the_builtins(self, device, schedule, monkeypatch):
+        monkeypatch.setattr(builtins, "factor_of_all", 0.0, raising=False)
+        self.check(device, schedule, lambda x: x * factor_of_all,  # noqa: F821
+                   lambda i: setattr(builtins, "factor_of_all", i + 0.5), lambda i: i + 0.5)
+
+    def test_hooks_of_all_modules(self, device, schedule):
+        identity, handles = torch.nn.Identity(), []
+
+        def change(i):
+            while handles:
+                handles.pop().remove()
+            if i > 0:
+                handles.append(torch.nn.modules.module.register_module_forward_hook(lambda module, given, out: out * float(i)))
+
+        try:
+            self.check(device, schedule, lambda x: identity(x) * 1.0, change, lambda i: float(max(i, 1)))
+        finally:
+            change(0)
 
     def test_in_a_list_of_the_module(self, device, schedule):
         self.check(device, schedule, lambda x: x * GLOBAL[0], lambda i: GLOBAL.__setitem__(0, float(i)), float)

@@ -24,6 +24,14 @@ class TestOptimizers:
         run = beside_a_plain_loop(device, schedule, make, 2)
         assert replays(run) == 0 and "it changes" in run.report().refusals["train"]
 
+    def test_a_hook_of_the_optimizer(self, device, schedule):
+        def between(training, epoch):
+            training.optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: [
+                weight.grad.mul_(0.5) for group in optimizer.param_groups for weight in group["params"]] and None)
+
+        run = beside_a_plain_loop(device, schedule, lambda: Training(device), 3, between)
+        assert replays(run) > COUNT
+
     def test_a_rate_that_changes_now_and_then(self, device, schedule):
         def make():
             training = Training(device)

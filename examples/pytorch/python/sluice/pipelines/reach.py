@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import builtins
 import collections
 import dis
 import enum
@@ -17,9 +18,10 @@ from typing import Any
 
 import torch
 
+from sluice.pipelines.codes import codes_in, file_of, hooks_of_all, is_put_into_builtins, names_in, slots_of
 from sluice.pipelines.guards import Guard
 from sluice.pipelines.trees import attribute_of
-from sluice.pipelines.watching import LIMIT, Watch, codes_in, is_library, key_of, storages_of
+from sluice.pipelines.watching import LIMIT, Watch, is_library, key_of, storages_of
 
 ATOMS = (int, float, complex, bool, str, bytes, type(None), type(...), torch.dtype, torch.device, torch.Size, torch.layout,
          torch.memory_format, range, slice, enum.Enum, torch.finfo, torch.iinfo, type(NotImplemented), re.Pattern, pathlib.PurePath)
@@ -42,11 +44,6 @@ LARGE = 2_000
 DEEP = 12
 
 
-def file_of(kind: type) -> str:
-    module = sys.modules.get(kind.__module__)
-    return getattr(module, "__file__", None) or ("<frozen>" if kind.__module__ == "builtins" else "<user>")
-
-
 class Reach:
     """Fills a guard. `notes` say what cannot be guarded, `refusals` what must not be captured at all."""
 
@@ -58,13 +55,14 @@ class Reach:
         self.refusals: list[str] = []
         self.seen: dict[int, Any] = {}
         self.codes: set[tuple] = set()  # that were looked through
-        self.names = {name for code, _ in watch.codes.values() for inner in codes_in(code)
-                      for name in [*inner.co_names, *(c for c in inner.co_consts if isinstance(c, str))]}
+        self.names = {name for code, _ in watch.codes.values() for name in names_in(code)}
         self.optimizers: list[torch.optim.Optimizer] = []
         self.generators: list[torch.Generator] = []
         self.scalers: list[Any] = []
         self.compiled = False
         self.visit(function, "the stage")
+        for hooks in hooks_of_all():
+            self.container(hooks, "hooks of all modules or optimizers", 0, force=True)
         for actor in watch.acting:
             self.act(actor, type(actor).__name__)
         self.rest()
@@ -196,6 +194,8 @@ class Reach:
         if not library and not force and key_of(code) not in self.watch.codes:
             return  # it was not called
         self.codes.add(key_of(code))
+        if force:
+            self.names |= names_in(code)
         for name, cell in zip(code.co_freevars, function.__closure__ or ()):
             try:
                 held = cell.cell_contents
@@ -205,6 +205,7 @@ class Reach:
             self.visit(held, name, depth + 1, force)
         if library:
             return
+        self.guard.attribute(function, "__code__", code, f"the code of {path}")
         self.guard.attribute(function, "__defaults__", function.__defaults__, f"defaults of {path}")
         for held in [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]:
             self.visit(held, f"a default of {path}", depth + 1, force)
@@ -218,11 +219,12 @@ class Reach:
         for inner in codes_in(code):
             self.codes.add(key_of(inner))
             for step in dis.get_instructions(inner):
-                if step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval in known:
-                    name, held = step.argval, known[step.argval]
-                    if (id(known), name) not in self.seen:
-                        self.seen[(id(known), name)] = held  # type: ignore[index]
-                        self.guard.item(known, name, held, name)
+                if step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and (step.argval in known or is_put_into_builtins(step.argval)):
+                    name, owner = step.argval, known if step.argval in known else vars(builtins)
+                    held = owner[name]
+                    if (id(owner), name) not in self.seen:
+                        self.seen[(id(owner), name)] = held  # type: ignore[index]
+                        self.guard.item(owner, name, held, name)
                     self.visit(held, name, depth + 1, force)
 
     def python_module(self, module: types.ModuleType, path: str, depth: int) -> None:
@@ -277,7 +279,8 @@ class Reach:
             if attribute_of(value, "__wrapped__") is None or not callable(value):
                 self.note(f"{path} is a {kind.__module__}.{kind.__name__}")
             else:
-                self.visit(value.__wrapped__, path, depth + 1)
+                # What a cached function reads, it may read when it is called for the next time.
+                self.visit(value.__wrapped__, path, depth + 1, isinstance(value, functools._lru_cache_wrapper))
         else:
             if attributes is not None:
                 self.guard.size(attributes, f"attributes of {path}")
@@ -336,6 +339,9 @@ class Reach:
                     self.visit(held, f"{path}.{name}")
             return
         self.optimizers.append(actor)
+        for name in ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"):
+            if isinstance(attributes.get(name), dict):
+                self.container(attributes[name], f"hooks of {path}", 0, force=True)
         self.guard.item(attributes, "state", actor.state, f"the state of {path}")
         self.guard.size(actor.state, f"the state of {path}")
         self.guard.item(attributes, "param_groups", actor.param_groups, f"the groups of {path}")
@@ -390,8 +396,3 @@ class Reach:
             if isinstance(value, torch.Tensor) and value.is_leaf and value.requires_grad:
                 found[id(value)] = value
         return list(found.values())
-
-
-def slots_of(kind: type) -> tuple:
-    slots = vars(kind).get("__slots__", ())
-    return (slots,) if isinstance(slots, str) else tuple(slots)

@@ -39,14 +39,6 @@ def is_library(file: str) -> bool:
     return file.startswith(STANDARD) and not any(part in file for part in NO_LIBRARY)
 
 
-def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
-    """The code of a function, and of the functions that it makes."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from codes_in(constant)
-
-
 def key_of(code: types.CodeType) -> tuple:
     """The same for what torch.compile makes of it."""
     return code.co_filename, code.co_firstlineno, code.co_name

@@ -1,0 +1,51 @@
+"""What Python code names, and where the objects are that it does not name."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+import types
+from typing import Any, Iterator
+
+import torch
+
+BUILTINS = frozenset(vars(builtins))  # Python's own, as far as nobody had put more there by then
+GLOBAL_HOOKS = {"torch.nn.modules.module": ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks",
+                                            "_global_backward_pre_hooks"),
+                "torch.optim.optimizer": ("_global_optimizer_pre_hooks", "_global_optimizer_post_hooks")}
+
+
+def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    """The code of a function, and of the functions that it makes."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from codes_in(constant)
+
+
+def names_in(code: types.CodeType) -> set[str]:
+    """Attributes and globals, and strings, which may be such names."""
+    return {name for inner in codes_in(code) for name in [*inner.co_names, *(c for c in inner.co_consts if isinstance(c, str))]}
+
+
+def file_of(kind: type) -> str:
+    module = sys.modules.get(kind.__module__)
+    return getattr(module, "__file__", None) or ("<frozen>" if kind.__module__ == "builtins" else "<user>")
+
+
+def is_put_into_builtins(name: str) -> bool:
+    return name not in BUILTINS and name in vars(builtins)
+
+
+def hooks_of_all() -> Iterator[Any]:
+    """Dictionaries of the hooks that all modules or all optimizers have."""
+    for module, names in GLOBAL_HOOKS.items():
+        for name in names:
+            found = getattr(sys.modules.get(module), name, None)
+            if isinstance(found, dict):
+                yield found
+
+
+def slots_of(kind: type) -> tuple:
+    slots = vars(kind).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
