@@ -5,7 +5,6 @@
 
 #include <doctest/doctest.h>
 
-#include <sluice/pipeline/detail/core/noted_runs.hpp>
 #include <sluice/pipeline/detail/core/noted_windows.hpp>
 #include <sluice/pipeline/detail/fill_times.hpp>
 

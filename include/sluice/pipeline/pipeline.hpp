@@ -11,7 +11,6 @@
 #include <vector>
 
 #include <sluice/pipeline/batch_read.hpp>
-#include <sluice/pipeline/detail/boundary/each.hpp>
 #include <sluice/pipeline/detail/boundary/plan_check.hpp>
 #include <sluice/pipeline/detail/boundary/plan_data.hpp>
 #include <sluice/pipeline/detail/boundary/stage_call.hpp>

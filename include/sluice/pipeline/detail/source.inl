@@ -1,7 +1,6 @@
 // Bodies of source.hpp.
 #pragma once
 
-#include <sluice/pipeline/detail/fill_call.hpp>
 #include <sluice/pipeline/detail/source_places.hpp>
 
 namespace sluice {

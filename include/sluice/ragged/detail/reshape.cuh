@@ -7,7 +7,6 @@
 
 #include <sluice/ragged/detail/launch.cuh>
 #include <sluice/ragged/detail/load_balancing_search.cuh>
-#include <sluice/ragged/detail/reshaping_keep.cuh>
 #include <sluice/ragged/detail/reshaping_scan.cuh>
 
 namespace sluice::ragged::detail {

@@ -15,8 +15,8 @@
 #include <type_traits>
 
 #include <sluice/backend/stream.hpp>
+#include <sluice/ragged/detail/lanes.cuh>
 #include <sluice/ragged/detail/numbers.hpp>
-#include <sluice/ragged/detail/staged.cuh>
 #include <sluice/ragged/view.hpp>
 
 namespace sluice::ragged::detail {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <sluice/report/detail/json_writer.hpp>
-#include <sluice/report/detail/svg_edges.hpp>
 #include <sluice/report/detail/svg_rows.hpp>
 #include <sluice/report/detail/svg_style.hpp>
 

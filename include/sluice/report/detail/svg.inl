@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <sluice/report/detail/drawing_text.hpp>
-#include <sluice/report/detail/svg_edges.hpp>
 #include <sluice/report/detail/svg_rows.hpp>
 #include <sluice/report/detail/svg_style.hpp>
 #include <sluice/report/detail/write_file.hpp>

@@ -6,13 +6,185 @@
 #include <string>
 #include <vector>
 
-#include <sluice/report/detail/svg_blocks.hpp>
-#include <sluice/report/detail/svg_counters.hpp>
+#include <sluice/report/detail/counter_steps.hpp>
+#include <sluice/report/detail/drawing_text.hpp>
 #include <sluice/report/detail/timeline_axis.hpp>
 #include <sluice/report/detail/timeline_edges.hpp>
 #include <sluice/report/detail/timeline_lanes.hpp>
 
 namespace sluice::detail::drawing {
+
+/// The steps that are seen, the first and the last cut to the range. Each holds until the next, the last until `end`.
+struct CounterView {
+    static constexpr double height = 44; ///< Pixels of its row.
+    static constexpr double base = 40;   ///< Where the lowest of the scale is; the highest is at 5.
+
+    std::vector<counters::Step> steps;
+    double end = 0;
+    double low = 0;  ///< The scale's: 0, or less where values are.
+    double high = 0; ///< Likewise: the highest value that is seen, or 0.
+
+    /// Pixels below the row's top.
+    double y_of(double value) const {
+        // Divided before they are subtracted: the scale may be as long as all doubles.
+        const double unit = high / 2 - low / 2 > 0 ? high / 2 - low / 2 : 1;
+        return base - (value / 2 - low / 2) / unit * (base - 5);
+    }
+};
+
+inline CounterView view_of(const std::vector<counters::Step>& steps, TimeRange range, double timeline_end) {
+    CounterView view;
+    view.end = !steps.empty() && steps.back().time > timeline_end ? steps.back().time : timeline_end;
+    if (view.end < range.begin)
+        return view;
+    view.end = view.end < range.end ? view.end : range.end;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        if (steps[i].time > range.end || (i + 1 < steps.size() && steps[i + 1].time <= range.begin))
+            continue;
+        counters::Step step = steps[i];
+        step.time = step.time < range.begin ? range.begin : step.time;
+        view.low = step.value < view.low ? step.value : view.low;
+        view.high = step.value > view.high ? step.value : view.high;
+        view.steps.push_back(step);
+    }
+    return view;
+}
+
+/// The scale of a counter, for the place beside it.
+inline std::string scale_text(const CounterView& view, const std::string& unit) {
+    if (view.steps.empty())
+        return "no values";
+    return (view.low < 0 ? counters::value_text(view.low, unit) : "0") + " to " +
+           counters::value_text(view.high, unit);
+}
+
+/// The line as a path: across to each step, then up or down. Of several steps in half a pixel it has the highest, the lowest
+/// and the last. `x_of` gives a time's place.
+template <class XOf>
+std::string step_path(const CounterView& view, double top, const XOf& x_of) {
+    const auto y = [&](double value) { return trimmed(top + view.y_of(value)); };
+    std::string path = "M" + trimmed(x_of(view.steps[0].time)) + ' ' + y(view.steps[0].value);
+    for (std::size_t i = 0; i < view.steps.size();) {
+        const double x = x_of(view.steps[i].time);
+        double low = view.steps[i].value;
+        double high = low;
+        double last = low;
+        std::size_t next = i + 1;
+        for (; next < view.steps.size() && x_of(view.steps[next].time) < x + 0.5; ++next) {
+            last = view.steps[next].value;
+            low = last < low ? last : low;
+            high = last > high ? last : high;
+        }
+        if (i > 0)
+            path += "H" + trimmed(x) + "V" + y(view.steps[i].value);
+        if (next - i > 2)
+            path += "V" + y(high) + "V" + y(low);
+        if (next - i > 1)
+            path += "V" + y(last);
+        i = next;
+    }
+    return path + "H" + trimmed(x_of(view.end));
+}
+
+/// A counter's line and area, and what is shown beside the pointer: the value of each step, where they are not too many.
+template <class XOf>
+std::string draw_counter(const TimelineCounter& counter, const CounterView& view, double top,
+                         const XOf& x_of) {
+    if (view.steps.empty())
+        return {};
+    const std::string line = step_path(view, top, x_of);
+    std::string drawn = "<path class=\"area\" d=\"" + line + "V" + trimmed(top + CounterView::base) + "H" +
+                        trimmed(x_of(view.steps.front().time)) + "Z\"/>\n<path class=\"line\" d=\"" + line +
+                        "\"/>\n";
+    constexpr std::size_t most_titles = 400;
+    const bool each = view.steps.size() <= most_titles;
+    for (std::size_t i = 0; i < (each ? view.steps.size() : 1); ++i) {
+        const bool last = !each || i + 1 == view.steps.size();
+        const double x = x_of(view.steps[i].time);
+        drawn +=
+            svg_rect(x, top, x_of(last ? view.end : view.steps[i + 1].time) - x, CounterView::height, "hit",
+                     counter.name + ": " +
+                         (each ? counters::value_text(view.steps[i].value, counter.unit) + " from " +
+                                     time_text(view.steps[i].time) + " on"
+                               : scale_text(view, counter.unit)));
+    }
+    return drawn;
+}
+
+/// How high a row and its lanes are drawn, in pixels.
+struct RowShape {
+    static constexpr std::size_t most_lanes = 100; ///< More would be no picture.
+
+    std::size_t lanes = 1;
+    double lane_height = 18;
+    bool crowded = false; ///< Whether the last lane holds spans that more lanes would be needed for.
+
+    RowShape() = default;
+    explicit RowShape(const Lanes& row) : lanes(row.count), crowded(row.count > most_lanes) {
+        lanes = crowded ? most_lanes : lanes;
+        const double even = 56 / static_cast<double>(lanes);
+        if (lanes > 1)
+            lane_height = even > 14 ? 14 : even < 4 ? 4 : even;
+    }
+    /// The lane in which a span of `lane` is drawn.
+    std::size_t shown(std::size_t lane) const { return lane < lanes ? lane : lanes - 1; }
+    double top_of(std::size_t lane) const { return 3 + static_cast<double>(lane) * (lane_height + 1); }
+    double height() const { return top_of(lanes) + 2; }
+};
+
+/// One rectangle.
+struct Block {
+    TimelineSpan span;     ///< For several spans: from the first begin to the last end.
+    std::size_t spans = 1; ///< How many it stands for.
+    bool narrow = false;   ///< Whether all of them are narrower than a quarter of a pixel.
+};
+
+/// A row's blocks by lane.
+struct BlockRow {
+    std::vector<std::vector<Block>> lanes;
+    bool merged = false; ///< Whether a block stands for several narrow spans.
+};
+
+/// Joins narrow neighbours of one lane that are less than `quarter` microseconds apart.
+inline bool merge_narrow(std::vector<Block>& lane, double quarter) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < lane.size(); ++i) {
+        const Block block = lane[i];
+        if (kept > 0 && block.narrow && lane[kept - 1].narrow &&
+            block.span.begin - lane[kept - 1].span.end < quarter) {
+            lane[kept - 1].span.end = block.span.end;
+            lane[kept - 1].spans += block.spans;
+        } else {
+            lane[kept++] = block;
+        }
+    }
+    const bool merged = kept < lane.size();
+    lane.resize(kept);
+    return merged;
+}
+
+/// The blocks of one row. `quarter` is a quarter of a pixel in microseconds.
+inline BlockRow blocks_of(const Lanes& row, const RowShape& shape, double quarter, bool merge) {
+    BlockRow drawn;
+    drawn.lanes.resize(shape.lanes);
+    for (const Placed& placed : row.spans) {
+        const Block block{placed.span, 1, placed.span.end - placed.span.begin < quarter};
+        std::vector<Block>& lane = drawn.lanes[shape.shown(placed.lane)];
+        if (!lane.empty() && block.span.begin < lane.back().span.end) { // in the last of a crowded row alone
+            Block& crowd = lane.back();
+            crowd.span.end = crowd.span.end > block.span.end ? crowd.span.end : block.span.end;
+            crowd.spans += 1;
+            crowd.narrow = crowd.narrow && block.narrow;
+        } else {
+            lane.push_back(block);
+        }
+    }
+    if (merge) {
+        for (std::vector<Block>& lane : drawn.lanes)
+            drawn.merged = merge_narrow(lane, quarter) || drawn.merged;
+    }
+    return drawn;
+}
 
 inline constexpr double free_right = 16; ///< Pixels free at the right, for half of the last tick's number.
 
@@ -144,5 +316,25 @@ private:
     double y_ = 4; ///< Where the next thing is drawn.
     std::string names_;
 };
+
+/// An arrow with a text for the pointer, and more attributes. Of a page its script makes the same paths.
+inline std::string edge_group(const std::string& text, const std::string& curve, const std::string& head,
+                              const std::string& more = {}) {
+    return "<g class=\"order\"" + more + "><title>" + escape_xml(text) + "</title><path class=\"wide\" d=\"" +
+           curve + "\"/><path class=\"edge\" d=\"" + curve + "\"/><path class=\"head\" d=\"" + head +
+           "\"/></g>\n";
+}
+
+/// A curve that leaves to the right and comes from the left, with a head.
+inline std::string draw_edge(const std::string& text, double x1, double y1, double x2, double y2) {
+    const double apart = x2 > x1 ? x2 - x1 : x1 - x2;
+    const double reach = apart / 2 > 24 ? apart / 2 : 24;
+    const double sag = y1 == y2 ? 12 : 0; // or the arrow would lie on its row
+    const auto at = [](double x, double y) { return trimmed(x) + ' ' + trimmed(y); };
+    return edge_group(text,
+                      'M' + at(x1, y1) + 'C' + at(x1 + reach, y1 + sag) + ' ' + at(x2 - reach, y2 + sag) +
+                          ' ' + at(x2 - 6, y2),
+                      'M' + at(x2, y2) + "l-8 -4v8z");
+}
 
 } // namespace sluice::detail::drawing

@@ -1,4 +1,4 @@
-// Bodies of conditions.hpp.
+// Bodies of graphs.hpp: conditional nodes.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 #include <sluice/backend/detail/capture_ledger.hpp>
 #include <sluice/backend/detail/cuda/capture.hpp>
-#include <sluice/backend/detail/cuda/conditions.hpp>
 #include <sluice/backend/detail/cuda/graph_contents.hpp>
+#include <sluice/backend/detail/cuda/graphs.hpp>
 #include <sluice/backend/error.hpp>
 
 namespace sluice {

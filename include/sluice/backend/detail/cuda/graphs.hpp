@@ -2,20 +2,86 @@
 /// The Cuda backend's graphs.
 #pragma once
 
+#include <sluice/backend/detail/cuda/capture.hpp>
 #include <sluice/backend/detail/cuda/error.hpp>
 
 #if SLUICE_HAS_CUDA
 
 #include <cstddef>
 
-#include <sluice/backend/detail/cuda/conditions.hpp>
 #include <sluice/backend/detail/cuda/default_stream_watch.hpp>
 #include <sluice/backend/detail/cuda/graph_contents.hpp>
-#include <sluice/backend/detail/cuda/kernel_nodes.hpp>
-#include <sluice/backend/detail/cuda/per_thread_stream_watch.hpp>
+#include <sluice/backend/kernel_dims.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice {
+
+/// The part of `Cuda` that launches kernels from graphs. See the concept `KernelGraphBackend` for what each function
+/// does.
+struct CudaKernelNodes {
+    /// `early`: null, or for each of `after` whether it is a kernel that lets this one begin while it ends.
+    static cudaGraphNode_t add_kernel(cudaGraph_t graph, const cudaGraphNode_t* after, std::size_t count,
+                                      const KernelDims& dims, void* function, void** arguments,
+                                      const bool* early = nullptr);
+    /// Launches `function` in the order of `stream`; `early`: it may begin while the kernel before it there ends.
+    static void launch_kernel(cudaStream_t stream, const KernelDims& dims, void* function, void** arguments,
+                              bool early = false);
+    /// Whether code of `function` for the current device waits for earlier kernels by itself.
+    static bool can_begin_early(const void* function);
+    /// The node of the kernel that was launched last on `stream`, which is being captured.
+    static cudaGraphNode_t captured_kernel(cudaStream_t stream) {
+        const detail::CudaCapture capture = detail::required_capture_of(stream);
+        if (capture.last.size() != 1)
+            throw Error("captured_kernel: the stream's last operation is not one kernel");
+        return capture.last.data()[0];
+    }
+    static void set_kernel(cudaGraphExec_t executable, cudaGraphNode_t node, const KernelDims& dims,
+                           void* function, void** arguments) {
+        const cudaKernelNodeParams parameters = launch_parameters(dims, function, arguments);
+        SLUICE_CUDA_CHECK(cudaGraphExecKernelNodeSetParams(executable, node, &parameters));
+    }
+
+private:
+    static cudaKernelNodeParams launch_parameters(const KernelDims& dims, void* function, void** arguments) {
+        cudaKernelNodeParams parameters{};
+        parameters.func = function;
+        parameters.gridDim = dim3(dims.grid.x, dims.grid.y, dims.grid.z);
+        parameters.blockDim = dim3(dims.block.x, dims.block.y, dims.block.z);
+        parameters.sharedMemBytes = dims.shared;
+        parameters.kernelParams = arguments;
+        return parameters;
+    }
+};
+
+/// The part of `Cuda` that deals with conditional nodes. See the concept `GraphBackend` for what each function
+/// does.
+struct CudaConditions {
+    using NativeCondition = unsigned long long;
+
+    static void require_conditions(ConditionKind kind, int bodies);
+    /// Throws `Error` where driver or toolkit is older than CUDA `needed` (12050: 12.5), which `what` asks for.
+    static void require_version(int needed, const char* what);
+    static cudaGraph_t capturing_graph(cudaStream_t stream);
+    /// Tells one capture from another that fills a graph at the same address.
+    static unsigned long long capture_number(cudaStream_t stream);
+    static NativeCondition create_condition(cudaGraph_t graph, unsigned* word);
+    /// Adds a conditional node after the given ones, and says which graphs its bodies are.
+    static cudaGraphNode_t add_condition(cudaGraph_t graph, const cudaGraphNode_t* after,
+                                         std::size_t after_count, NativeCondition condition,
+                                         ConditionKind kind, int count, cudaGraph_t* bodies);
+    static void capture_condition(cudaStream_t stream, NativeCondition condition, ConditionKind kind,
+                                  int count, cudaGraph_t* bodies);
+    static void begin_capture_into(cudaStream_t stream, cudaGraph_t body, CaptureMode mode);
+    static void end_capture_into(cudaStream_t stream);
+
+protected:
+    static cudaStreamCaptureMode native_mode(CaptureMode mode) noexcept;
+
+private:
+#if CUDART_VERSION >= 12040
+    static cudaGraphNodeParams condition_parameters(NativeCondition condition, ConditionKind kind, int count);
+#endif
+};
 
 /// The part of `Cuda` that deals with graphs. See the concept `GraphBackend` for what each function does.
 struct CudaGraphs : CudaGraphContents, CudaConditions, CudaKernelNodes {

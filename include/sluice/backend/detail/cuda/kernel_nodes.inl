@@ -1,11 +1,10 @@
-// Bodies of kernel_nodes.hpp.
+// Bodies of graphs.hpp: kernel nodes.
 #pragma once
 
 #include <cstdint>
 
 #include <sluice/backend/detail/atomic.hpp>
-#include <sluice/backend/detail/cuda/conditions.hpp>
-#include <sluice/backend/detail/cuda/kernel_nodes.hpp>
+#include <sluice/backend/detail/cuda/graphs.hpp>
 #include <sluice/backend/detail/list.hpp>
 
 namespace sluice {

@@ -12,11 +12,22 @@
 
 #include <sluice/backend/stream.hpp>
 #include <sluice/pipeline/detail/boundary/batch_ops.hpp>
-#include <sluice/pipeline/detail/boundary/each.hpp>
 #include <sluice/pipeline/detail/boundary/shape.hpp>
 #include <sluice/pipeline/stage.hpp>
 
 namespace sluice::detail {
+
+/// The value number `Index`: `static_cast<EachOne<Index, T>&>(each).value`.
+template <std::size_t Index, class T>
+struct EachOne {
+    T value;
+};
+template <class Indices, class... Ts>
+struct EachOf;
+template <std::size_t... Is, class... Ts>
+struct EachOf<std::index_sequence<Is...>, Ts...> : EachOne<Is, Ts>... {};
+template <class... Ts>
+using Each = EachOf<std::index_sequence_for<Ts...>, Ts...>;
 
 /// Calls one stage's callable for one type of batch: with the stream, if it takes one, and the batch and slots that it takes.
 /// `slots` has the batch's slot of each maker.

@@ -8,7 +8,6 @@
 #include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/pipeline/detail/checked/objects.hpp>
-#include <sluice/pipeline/detail/checked/poison.hpp>
 
 namespace sluice::detail {
 

@@ -11,7 +11,7 @@
 #include <sluice/backend/stream.hpp>
 #include <sluice/backend/stress.hpp>
 #include <sluice/pipeline/detail/boundary/plan_data.hpp>
-#include <sluice/pipeline/detail/checked/poison.hpp>
+#include <sluice/pipeline/detail/checked/objects.hpp>
 
 namespace sluice::detail {
 

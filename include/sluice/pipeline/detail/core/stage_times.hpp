@@ -16,7 +16,6 @@
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/graph/graph_capture.hpp>
-#include <sluice/pipeline/detail/core/noted_runs.hpp>
 #include <sluice/pipeline/detail/core/noted_windows.hpp>
 #include <sluice/pipeline/detail/core/replayed_times.hpp>
 #include <sluice/pipeline/stage_time.hpp>
