@@ -1,7 +1,9 @@
 // How many batches a pipeline has under way, and what is known of them.
+#include <atomic>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "support/error_text.hpp"
 #include "support/gate.hpp"
 #include "support/hooked_backend.hpp"
+#include "support/latch.hpp"
 #include "support/waits.hpp"
 
 namespace pipeline_in_flight {
@@ -114,6 +117,39 @@ TEST_CASE("in_flight: submit waits for room, try_submit does not, and each batch
         pipeline.finish();
         CHECK(pipeline.completed() == pipeline.submitted());
     });
+}
+
+TEST_CASE("in_flight: submit waits for room each time that there is none, also of a caller that asks nothing "
+          "else") {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        CAPTURE(std::string(to_string(schedule)));
+        std::atomic<int> allowed{0}, done{0};
+        Stage only{"only", [&](HostStreamRef stream, const int&) {
+                       stream.enqueue([&] {
+                           while (done >= allowed)
+                               std::this_thread::yield();
+                           ++done;
+                       });
+                   }};
+        Pipeline pipeline{
+            Stages{only}, Slots{}, {.schedule = schedule, .in_flight = 3, .steps_per_graph = 1}};
+        for (int batch = 0; batch < 12; ++batch) {
+            if (batch < 3) {
+                pipeline.submit(batch);
+                continue;
+            }
+            std::thread other([&] {
+                give_it_time();
+                ++allowed;
+            });
+            pipeline.submit(batch);
+            CHECK(done >= batch - 2); // of the three batches before, one is through
+            other.join();
+        }
+        allowed = 12;
+        pipeline.finish();
+        CHECK(done == 12);
+    }
 }
 
 TEST_CASE("in_flight: there is a bound where none is asked for") {

@@ -234,6 +234,7 @@ TEST_CASE("the share of Tensor Cores is of all kernels' time, and says of how mu
     CHECK(!contains(to_table(report), "Tensor"));
     CHECK(!contains(to_table(report), "TC"));
     CHECK(report_of(DeviceActivities{}).tensor_core_unknown == 1);
+    CHECK(report_of(DeviceActivities{}).tensor_core_share == 0);
 }
 
 TEST_CASE("activities find their batch, and those without a stage the one they can be of") {
