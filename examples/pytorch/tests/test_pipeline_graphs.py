@@ -94,6 +94,17 @@ class TestGraphs:
         assert report.refusals == {"<lambda>": "there are enough graphs"} and report.changes["end"] == {"made.shift": 2}
         assert report.replays["end"] > 90
 
+    def test_a_graph_for_another_place_than_the_last(self):
+        """It is captured while there is one for tensors elsewhere, and may hold what passes through to it."""
+        def first(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return y if int(x[0].item()) // 3 in (10, 12, 13) else x  # it stays eager
+
+        run = sluice.pipeline(first, sluice.stage(lambda x: x + 1, "end"), schedule="graphed", device=GraphingDevice())
+        results = list(run([(torch.full((3,), float(i)), torch.full((3,), -float(i))) for i in range(90)]))
+        assert [x[0].item() for x in results] == [(-i if i // 3 in (10, 12, 13) else i) + 1 for i in range(90)]
+        report = run.report()
+        assert "end" not in report.refusals and report.replays["end"] > 50
+
     def test_garbage_that_goes_while_a_graph_is_captured(self):
         """It held memory of the slot, and the graph holds that from then on."""
         class Collecting(GraphingDevice):

@@ -85,12 +85,17 @@ class StageGraphs:
         self.compared = False
         self.dropped = 0  # how often graphs were
 
-    def run(self, slot: int, stream: Any, inputs: Any, written: Sequence[Baseline] = ()) -> tuple[Any, bool]:
-        """What the stage returned, and whether it lies in memory that the slot's next batch overwrites. `written` is such memory of
-        the batch and of earlier stages, which a graph may hold."""
+    def again(self, slot: int, inputs: Any) -> Optional[Captured]:
+        """The graph that was replayed for the slot's batch before, once more, if it is that of this batch."""
         recent = self.recent[slot]
         if recent is not None and recent.is_of(inputs) and recent.form.reach.guard.holds(self.around):
-            return self.replayed(recent.form, recent.found)
+            self.replayed(recent.form, recent.found)
+            return recent.found
+        return None
+
+    def run(self, slot: int, stream: Any, inputs: Any, written: Sequence[Baseline] = ()) -> tuple[Any, bool]:
+        """Else: what the stage returned, and whether it lies in memory that the slot's next batch overwrites. `written` is such memory of
+        the batch and of earlier stages, which a graph may hold."""
         self.around.known = None  # Python code may run
         if self.given.graph is False:
             return self.apart(slot, inputs)

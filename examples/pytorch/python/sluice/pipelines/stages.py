@@ -86,10 +86,11 @@ class RunningStage:
         overwrites. `before` is such memory of the batch and of earlier stages, which a graph holds."""
         self.batches[slot] = batch
         graphs, fixed = self.graphs, self.fixed[slot]
-        if graphs.recent[slot] is not None:
-            outputs, is_fixed = graphs.run(slot, self.stream, inputs)
-            if not is_fixed or self.seen[slot] is outputs:
-                return outputs, is_fixed
+        again = graphs.again(slot, inputs)
+        if again is not None:
+            outputs = again.outputs
+            if self.seen[slot] is outputs:
+                return outputs, True
         else:  # its Python code runs, and a holder of an object of a graph would not be counted
             inputs = map_tensors(lambda tensor: tensor if tensor.requires_grad else tensor.detach(), inputs)
             if is_last and self.given.graph is False:
