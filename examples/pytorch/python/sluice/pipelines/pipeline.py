@@ -114,6 +114,8 @@ class Pipeline:
         self.sharing: Optional[Sharing] = None  # while it is looked for
         self.shared: list[str] = []  # what was found
         self.has_looked = False
+        self.apart: Any = None  # what orders stages on streams of their own
+        self.together: Any = None  # the same with one stream for all stages, if that may be
         self.lay(numbers)
         self.holders = ""  # why there can be no graphs
         self.votes = 0  # for the other way, one after another
@@ -142,19 +144,20 @@ class Pipeline:
         self.seconds = 0.0
 
     def lay(self, numbers: Sequence[int]) -> None:
-        """Stages run on the streams of these numbers."""
-        for running, number in zip(self.stages, numbers):
-            running.stream = self.streams[number]
-        plan = Plan(numbers, self.slots)
-        steps = self.device.steps(plan, self.streams)
+        """Stages run on the streams of these numbers, and are called as they are called now."""
+        if self.apart is None or self.apart[2].stages != numbers:
+            for running, number in zip(self.stages, numbers):
+                running.stream = self.streams[number]
+            plan = Plan(numbers, self.slots)
+            self.apart = (self.device.steps(plan, self.streams), [], plan)
+        steps, _, plan = self.apart
         self.of_large = self.turns_of(plan)
         self.apart = (steps, self.turns_of(plan, small=True), plan)
-        self.together: Any = None  # the same with one stream for all stages, if that may be
         given = [running.given for running in self.stages]
         if len(given) > 1 and all(s.stream is None and s.priority == given[0].priority for s in given):
             one = Plan([1] * len(given), self.slots)
-            together = self.device.steps(one, [self.stream, self.stages[0].stream])
-            self.together = (together, self.turns_of(one, small=True), one)
+            steps_of_one = self.device.steps(one, [self.stream, self.stages[0].stream]) if self.together is None else self.together[0]
+            self.together = (steps_of_one, self.turns_of(one, small=True), one)
         self.steps, self.plan = steps, plan
 
     def look_for_sharing(self) -> None:
