@@ -55,7 +55,8 @@ TEST_CASE("a copy's kind says where both of its sides are") {
         CHECK(detail::kind_between(host, detail::MemoryKind::device) == CopyKind::device_to_host);
         CHECK(detail::kind_between(host, host) == CopyKind::host_to_host);
     }
-    CHECK(detail::kind_between(detail::MemoryKind::device, detail::MemoryKind::device) == CopyKind::device_to_device);
+    CHECK(detail::kind_between(detail::MemoryKind::device, detail::MemoryKind::device) ==
+          CopyKind::device_to_device);
 }
 
 TEST_CASE_TEMPLATE("what is copied up, across and down comes back", B, TestBackend) {
