@@ -85,6 +85,11 @@ inline PyObject* find(PyObject* dictionary, PyObject* key) {
     return found;
 }
 
+/// Of a tensor that is copied from: how often PyTorch saw it written, and the last slot that holds it.
+struct Copied {
+    enum { version, slot };
+};
+
 /// Whether a batch is one tensor, or a flat tuple or list of tensors and constants, none of which its loader has written since.
 inline bool is_plain(PyObject* batch, PyObject* versions) {
     const auto is_fine = [&](PyObject* leaf) {
@@ -93,7 +98,7 @@ inline bool is_plain(PyObject* batch, PyObject* versions) {
         if (attribute(leaf, words.layout).get() != words.strided)
             return false;
         PyObject* const known = find(versions, key_of(leaf).get());
-        return known == nullptr || number(known) == number(version_of(leaf).get());
+        return known == nullptr || number(item(known, Copied::version)) == number(version_of(leaf).get());
     };
     if (is_tensor(batch))
         return is_fine(batch);
@@ -105,21 +110,24 @@ inline bool is_plain(PyObject* batch, PyObject* versions) {
     return true;
 }
 
-/// What was copied from for the slot's batch before has been copied.
-inline void forget_sources(PyObject* held, PyObject* versions) {
+/// What was copied from for the slot's batch before has been copied. Of a tensor of several batches the last one's slot comes to this last.
+inline void forget_sources(PyObject* held, PyObject* versions, std::intptr_t slot) {
     const std::intptr_t count = size(held);
     for (std::intptr_t i = 0; i < count; ++i) {
         const Ref key = key_of(item(held, i));
-        if (find(versions, key.get()) != nullptr)
+        PyObject* const known = find(versions, key.get());
+        if (known != nullptr && number(item(known, Copied::slot)) == slot)
             check(PyDict_DelItem(versions, key.get()));
     }
     check(PyList_SetSlice(held, 0, count, nullptr));
 }
 
-inline void hold_source(PyObject* held, PyObject* versions, PyObject* leaf) {
-    const Ref key = key_of(leaf);
-    if (find(versions, key.get()) == nullptr)
-        check(PyDict_SetItem(versions, key.get(), version_of(leaf).get()));
+/// Of one whose version is the one that is known, if any is.
+inline void hold_source(PyObject* held, PyObject* versions, PyObject* leaf, std::intptr_t slot) {
+    const Ref copied = Ref::taken(PyTuple_New(2));
+    check(PyTuple_SetItem(copied.get(), Copied::version, version_of(leaf).release()));
+    check(PyTuple_SetItem(copied.get(), Copied::slot, Ref::taken(PyLong_FromLongLong(slot)).release()));
+    check(PyDict_SetItem(versions, key_of(leaf).get(), copied.get()));
     check(PyList_Append(held, leaf));
 }
 
@@ -159,10 +167,10 @@ inline Ref copied(const Way& way, PyObject* leaf, cudaStream_t stream) {
     return moved.get() == leaf ? called(leaf, words.clone) : moved;
 }
 
-inline Ref brought(const Way& way, PyObject* leaf, PyObject* held, PyObject* fresh, cudaStream_t stream) {
+inline Ref brought(const Way& way, PyObject* leaf, std::intptr_t slot, PyObject* fresh, cudaStream_t stream) {
     if (!is_tensor(leaf))
         return Ref::another(leaf);
-    hold_source(held, way[Way::versions], leaf);
+    hold_source(item(way[Way::held], slot), way[Way::versions], leaf, slot);
     Ref moved = copied(way, leaf, stream);
     const Ref storages = storages_in(moved.get());
     for (std::intptr_t i = 0; i < size(storages.get()); ++i)
@@ -171,16 +179,15 @@ inline Ref brought(const Way& way, PyObject* leaf, PyObject* held, PyObject* fre
 }
 
 inline Ref bring(const Way& way, PyObject* batch, std::intptr_t slot, cudaStream_t stream) {
-    PyObject* const held = item(way[Way::held], slot);
-    forget_sources(held, way[Way::versions]);
+    forget_sources(item(way[Way::held], slot), way[Way::versions], slot);
     const Ref fresh = Ref::taken(PyList_New(0));
     put(way[Way::fresh], slot, fresh);
     if (is_tensor(batch))
-        return brought(way, batch, held, fresh.get(), stream);
+        return brought(way, batch, slot, fresh.get(), stream);
     const std::intptr_t count = size(batch);
     Ref result = Ref::taken(batch->type == words.tuple ? PyTuple_New(count) : PyList_New(count));
     for (std::intptr_t i = 0; i < count; ++i) {
-        Ref leaf = brought(way, item(batch, i), held, fresh.get(), stream);
+        Ref leaf = brought(way, item(batch, i), slot, fresh.get(), stream);
         check(batch->type == words.tuple ? PyTuple_SetItem(result.get(), i, leaf.release())
                                          : PyList_SetItem(result.get(), i, leaf.release()));
     }

@@ -67,7 +67,7 @@ inline Ref prefetched(PyObject* const* arguments) {
         require(steps.run(begin));
     const cudaStream_t stream = begin < 0 ? steps.callers : steps.streams[0];
     PyObject* const sources = item(fetch[Fetch::sources], slot);
-    forget_sources(sources, fetch[Fetch::versions]);
+    forget_sources(sources, fetch[Fetch::versions], slot);
     const std::intptr_t count = size(batch);
     Ref result = Ref::taken(batch->type == words.tuple ? PyTuple_New(count) : PyList_New(count));
     for (std::intptr_t i = 0; i < count; ++i) {
@@ -76,7 +76,7 @@ inline Ref prefetched(PyObject* const* arguments) {
         if (is_tensor(leaf)) {
             PyObject* const fixed = item(item(target, 1), i);
             alias = called(item(fixed, Fixed::tensor), words.detach); // so that whoever keeps it is found
-            fill(fetch[Fetch::versions], sources, leaf, fixed, stream);
+            fill(fetch[Fetch::versions], sources, slot, leaf, fixed, stream);
         }
         check(batch->type == words.tuple ? PyTuple_SetItem(result.get(), i, alias.release())
                                          : PyList_SetItem(result.get(), i, alias.release()));

@@ -58,10 +58,12 @@ inline bool fits(const Chain& chain, PyObject* batch) {
     return true;
 }
 
-inline void fill(PyObject* versions, PyObject* held, PyObject* leaf, PyObject* target, cudaStream_t stream) {
+/// The copy of a tensor, which the slot holds until it is done.
+inline void fill(PyObject* versions, PyObject* held, std::intptr_t slot, PyObject* leaf, PyObject* target,
+                 cudaStream_t stream) {
     if (!is_tensor(leaf))
         return;
-    hold_source(held, versions, leaf);
+    hold_source(held, versions, leaf, slot);
     void* const address = PyLong_AsVoidPtr(item(target, Fixed::address));
     Source source{};
     if (address != nullptr && source.look_at(leaf))
@@ -147,13 +149,13 @@ inline Ref graphed(PyObject* const* arguments) {
     const Over over{way};
     way.begin_slot(slot, arguments[1]);
     PyObject* const held = item(way[Way::held], slot);
-    forget_sources(held, way[Way::versions]);
+    forget_sources(held, way[Way::versions], slot);
     const cudaStream_t copies = steps.stream_of(static_cast<std::int32_t>(turn[Turn::copies]));
     if (is_tensor(batch))
-        fill(way[Way::versions], held, batch, item(chain[Chain::targets], 0), copies);
+        fill(way[Way::versions], held, slot, batch, item(chain[Chain::targets], 0), copies);
     else
         for (std::intptr_t i = 0; i < size(batch); ++i)
-            fill(way[Way::versions], held, item(batch, i), item(chain[Chain::targets], i), copies);
+            fill(way[Way::versions], held, slot, item(batch, i), item(chain[Chain::targets], i), copies);
     PyObject* const stages = chain[Chain::stages];
     const std::intptr_t count = size(stages);
     for (std::intptr_t place = 0; place < count; ++place) {

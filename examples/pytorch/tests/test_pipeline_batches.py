@@ -327,3 +327,35 @@ def test_a_loader_that_writes_what_is_being_prefetched_is_refused(pretending, mo
     with pytest.raises(RuntimeError, match="the loader wrote batch 9 into the memory of batch 8"):
         for _ in pre:
             pass
+
+
+@pytest.mark.parametrize("slots", [2, 3])
+@pytest.mark.parametrize("times", [2, 3, 4, 9])
+def test_a_loader_that_writes_what_is_prefetched_several_times(pretending, monkeypatch, slots, times):
+    def loader():
+        yield from [(torch.zeros(3),) for _ in range(9)]
+        memory = torch.zeros(3)
+        for _ in range(times):
+            yield (memory,)
+        yield (memory.add_(1),)
+
+    pre, done = prefetched(pretending, monkeypatch, loader(), slots=slots)
+    with pytest.raises(RuntimeError, match=f"the loader wrote batch {9 + times} into the memory of batch {8 + times},"):
+        for _ in pre:
+            pass
+    assert sum(done) > 5 and pre.versions == {}
+
+
+@pytest.mark.parametrize("times", [2, 3, 4, 9])
+def test_a_loader_that_writes_a_whole_batch_it_gave_several_times(pretending, times):
+    def loader():
+        yield from [torch.zeros(3) for _ in range(9)]
+        memory = torch.zeros(3)
+        for _ in range(times):
+            yield memory
+        yield memory.add_(1)
+
+    run = sluice.pipeline(lambda x: x + 0, lambda x: x, device=pretending, timed_batches=0)
+    with pytest.raises(RuntimeError, match=f"the loader wrote batch {9 + times} into the memory of batch {8 + times},"):
+        list(run(loader()))
+    assert pretending.handled >= 5 + times and run.intake.versions == {}

@@ -120,6 +120,37 @@ def test_a_loader_that_refills_its_memory(device, schedule):
             list(sluice.pipeline(lambda x: x + 1, schedule=schedule, device=device)(refilled()))
 
 
+@pytest.mark.parametrize("schedule", ["overlapped", "graphed"])
+@pytest.mark.parametrize("slots", [2, 3])
+@pytest.mark.parametrize("times", [2, 3, 4, 9])
+def test_a_loader_that_writes_what_it_gave_several_times(by_library, schedule, slots, times):
+    """One and the same tensor in as many batches as there are slots, or more."""
+    def loader():
+        yield from [torch.zeros(4) for _ in range(40)]
+        x = torch.zeros(4)
+        for _ in range(times):
+            yield x
+        yield x.add_(1)
+
+    device = GraphingDevice()
+    run = sluice.pipeline(lambda x: x + 1, schedule=schedule, slots=slots, device=device)
+    with pytest.raises(RuntimeError, match=f"the loader wrote batch {40 + times} into the memory of batch {39 + times},"):
+        list(run(loader()))
+    assert run.intake.versions == {}
+
+
+@pytest.mark.parametrize("schedule", ["overlapped", "graphed"])
+def test_a_loader_that_writes_after_as_many_other_batches_as_there_are_slots(by_library, schedule):
+    def loader():
+        x = torch.zeros(4)
+        for i in range(20):
+            x.fill_(i)
+            yield from (x, x, x, torch.full((4,), -1.0), torch.full((4,), -2.0))
+
+    run = sluice.pipeline(lambda x: x + 1, schedule=schedule, slots=2, device=GraphingDevice())
+    assert [x[0].item() for x in run(loader())] == [x for i in range(20) for x in (i + 1, i + 1, i + 1, 0, -1)]
+
+
 def test_a_batch_that_passes_through(device):
     run = sluice.pipeline(lambda x: (x, x * 2), lambda x, y: (x, y, x + y), device=device)
     for i, (x, y, both) in enumerate(run([torch.full((2,), float(i)) for i in range(9)])):

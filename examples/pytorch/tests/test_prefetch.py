@@ -105,6 +105,21 @@ def test_a_loader_that_overwrites_its_batch(device):
     assert [x[0].item() for x in ahead] == list(range(6))
 
 
+@pytest.mark.parametrize("slots", [2, 3])
+@pytest.mark.parametrize("times", [2, 3, 4, 9])
+def test_a_loader_that_overwrites_a_batch_it_gave_several_times(device, slots, times):
+    def loader():
+        x = torch.zeros(4)
+        for _ in range(times):
+            yield x
+        yield x.add_(1)
+
+    ahead = sluice.prefetch(loader(), device, slots)
+    with pytest.raises(RuntimeError, match=f"the loader wrote batch {times} into the memory of batch {times - 1},"):
+        list(map(float, (x[0] for x in ahead)))
+    assert ahead.versions == {}
+
+
 def test_an_early_stop_and_an_error(device):
     data = numbered(9)
     ahead = sluice.prefetch(data, device)

@@ -37,7 +37,7 @@ class Intake:
         self.reuse = reuse
         self.allocations = 0
         self.target = device.device
-        self.versions: dict[int, int] = {}  # of what is copied from, by the tensor's id
+        self.versions: dict[int, tuple[int, int]] = {}  # of what is copied from, by its id, with the last slot that holds it
 
     def alone(self, batch: Any) -> Any:
         """A copy of a batch on the current stream, as `batch.to(device)` makes it; a list in place of a tuple."""
@@ -81,7 +81,7 @@ class Intake:
     def bring_into_slot(self, slot: int, index: int, batch: Any) -> Any:
         """The same in the slot's memory, as the same tensors each time."""
         self.begin(slot, index)
-        place, held, filled = self.slots[slot], self.held[slot], 0
+        place, held, versions, filled = self.slots[slot], self.held[slot], self.versions, 0
 
         def work(tensor: torch.Tensor) -> torch.Tensor:
             nonlocal filled
@@ -90,9 +90,10 @@ class Intake:
             if tensor.requires_grad:
                 raise RuntimeError(f"batch {index} has a tensor that requires a gradient, which a graph cannot give back; expected "
                                    "detach(), or another schedule")
-            version = version_of(tensor)
-            if self.versions.setdefault(id(tensor), version) != version:
-                self.refuse_written(index, tensor)
+            key, version = id(tensor), version_of(tensor)
+            if (known := versions.get(key)) is not None and known[0] != version:
+                self.refuse_written(index, known[1])
+            versions[key] = version, slot
             held.append(tensor)
             target = self.alias(place, filled, tensor)
             filled += 1
@@ -116,7 +117,7 @@ class Intake:
         return alias
 
     def begin(self, slot: int, index: int) -> None:
-        self.forget_sources(slot)
+        forget(self.held[slot], self.versions, slot)
         self.made[slot], self.batches[slot] = [], index
 
     def fresh(self, slot: int, index: int, tensor: torch.Tensor) -> torch.Tensor:
@@ -124,8 +125,10 @@ class Intake:
             version = tensor._version
         except RuntimeError:  # made under inference_mode
             version = 0
-        if self.versions.setdefault(id(tensor), version) != version:
-            self.refuse_written(index, tensor)
+        key = id(tensor)
+        if (known := self.versions.get(key)) is not None and known[0] != version:
+            self.refuse_written(index, known[1])
+        self.versions[key] = version, slot
         self.held[slot].append(tensor)
         moved = tensor.to(self.target, non_blocking=True)
         if moved is tensor:
@@ -136,18 +139,14 @@ class Intake:
             self.made[slot] += storages_of((moved,))
         return moved
 
-    def refuse_written(self, index: int, tensor: torch.Tensor) -> None:
+    def refuse_written(self, index: int, slot: int) -> None:
         """A loader has written a batch over one that is still being copied, as far as PyTorch noticed."""
-        before = next(self.batches[slot] for slot, sources in enumerate(self.held) if any(held is tensor for held in sources))
-        raise RuntimeError(f"the loader wrote batch {index} into the memory of batch {before}, whose copy may be under way; expected "
-                           "memory of its own for each batch, or reuse=True")
+        raise RuntimeError(f"the loader wrote batch {index} into the memory of batch {self.batches[slot]}, whose copy may be under way; "
+                           "expected memory of its own for each batch, or reuse=True")
 
     def forget_sources(self, slot: int) -> None:
         """They have been copied."""
-        sources = self.held[slot]
-        for source in sources:
-            self.versions.pop(id(source), None)
-        sources.clear()
+        forget(self.held[slot], self.versions, slot)
 
     def room(self, slot: Slot, place: int, like: torch.Tensor) -> torch.Tensor:
         """Memory for a tensor: an alias, so that a holder is found; of fewer samples than before, the first part."""
@@ -180,6 +179,15 @@ class Intake:
 
     def bytes(self) -> int:
         return sum(t.numel() * t.element_size() for slot in self.slots for t in slot.tensors)
+
+
+def forget(sources: list[torch.Tensor], versions: dict[int, tuple[int, int]], slot: int) -> None:
+    """A slot's sources. What batches of other slots are copied from, too, is forgotten with the last of these, whose turn comes last."""
+    for source in sources:
+        key = id(source)
+        if key in versions and versions[key][1] == slot:
+            del versions[key]
+    sources.clear()
 
 
 def checked_slots(name: str, slots: Optional[int], least: int, default: int) -> int:

@@ -13,7 +13,7 @@ from sluice.pipelines.compiled import UNHANDLED
 from sluice.pipelines.devices import Device, device_of
 from sluice.pipelines.draws import heeded
 from sluice.pipelines.holders import as_tensor, count, storages_of
-from sluice.pipelines.intake import Intake, checked_slots
+from sluice.pipelines.intake import Intake, checked_slots, forget
 from sluice.pipelines.plan import CALLER, COPIES, CURRENT, RECORD, RESTORE, WAIT
 from sluice.pipelines.position import Position
 from sluice.pipelines.trees import is_plain, map_tensors, tensors_of
@@ -90,7 +90,7 @@ class Prefetch:
         self.plan = Waits(self.slots)
         self.steps = self.device.steps(self.plan, [self.stream])
         self.sources: list[list[torch.Tensor]] = [[] for _ in range(self.slots)]  # what is copied from, held until it is
-        self.versions: dict[int, int] = {}  # of these, by their id
+        self.versions: dict[int, tuple[int, int]] = {}  # as in an intake
         self.indices = [-1] * self.slots  # of the batches that they are
         self.targets: list[Optional[tuple]] = [None] * self.slots  # a batch's form, and its tensors in the slot
         self.whole: list[list[torch.Tensor]] = [[] for _ in range(self.slots)]  # nested and sparse, in memory of their own
@@ -224,13 +224,13 @@ class Prefetch:
                 steps.restore()
         if intake.reuse:
             steps.wait(number)
-            self.forget_sources(number)
+            forget(self.sources[number], self.versions, number)
         return placed
 
     def copied(self, number: int, index: int, batch: Any) -> Any:
         """Enqueues the copy on the current stream. What the slot was copied from before is no longer read."""
         if self.sources[number]:
-            self.forget_sources(number)
+            forget(self.sources[number], self.versions, number)
         if self.whole[number]:
             self.whole[number].clear()
         if torch.is_inference_mode_enabled():  # no later training could save such slots for its backward pass
@@ -250,10 +250,11 @@ class Prefetch:
                 version = tensor._version
             except RuntimeError:  # made under inference_mode
                 version = 0
-            if versions.setdefault(id(tensor), version) != version:  # as far as PyTorch noticed
-                before = next(self.indices[place] for place, held in enumerate(self.sources) if any(one is tensor for one in held))
-                raise RuntimeError(f"the loader wrote batch {index} into the memory of batch {before}, whose copy may be under way; "
-                                   "expected memory of its own for each batch, or reuse=True")
+            key = id(tensor)
+            if (known := versions.get(key)) is not None and known[0] != version:  # as far as PyTorch noticed
+                raise RuntimeError(f"the loader wrote batch {index} into the memory of batch {self.indices[known[1]]}, whose copy may be "
+                                   "under way; expected memory of its own for each batch, or reuse=True")
+            versions[key] = version, number
             sources.append(tensor)
             if tensor.requires_grad:
                 tensor = tensor.detach()
@@ -275,12 +276,6 @@ class Prefetch:
             self.targets[number] = target_of(batch, slot.tensors)
             return placed
         return map_tensors(work, batch)
-
-    def forget_sources(self, number: int) -> None:
-        sources = self.sources[number]
-        for source in sources:
-            self.versions.pop(id(source), None)
-        sources.clear()
 
     def refuse_kept(self, index: int) -> None:
         """Raises where the program holds memory of the batch that batch `index`, which waits, has overwritten."""
@@ -313,7 +308,7 @@ class Prefetch:
         for number in range(self.slots):
             if self.sources[number]:
                 self.steps.wait(number)
-            self.forget_sources(number)
+            forget(self.sources[number], self.versions, number)
             self.whole[number].clear()
         self.running = False
 
