@@ -1,5 +1,5 @@
 /// \file
-/// Whole batches of a pipeline: what python/sluice/pipelines/pipeline.py does for a batch of any kind, for flat ones of tensors. So the only
+/// Whole batches of a pipeline: what python/sluice/pipelines/submission.py does for a batch of any kind, for flat ones of tensors. So the only
 /// Python code of a batch is that of the stages. Objects are handed over with each call, in tuples that Python holds: a pipeline that
 /// its stages refer to is found by the garbage collector.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace sluice_flow {
 
-/// Of a pipeline, for one plan; see `way_of` in pipeline.py.
+/// Of a pipeline, for one plan; see `way_of` in layout.py.
 struct Way {
     enum {
         steps,
@@ -203,7 +203,7 @@ inline Ref call(PyObject* function, PyObject* data) {
     return Ref::taken(PyObject_CallFunctionObjArgs(words[Word::call], function, data, nullptr));
 }
 
-/// What the stage made for the slot's batch before goes, but for what is still held; see `submit` in pipeline.py.
+/// What the stage made for the slot's batch before goes, but for what is still held; see `submit` in submission.py.
 inline void free_made(const Way& way, std::intptr_t place, std::intptr_t slot, bool is_last) {
     PyObject* const made = item(way[Way::made], place);
     if (is_last)

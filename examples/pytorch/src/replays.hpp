@@ -1,5 +1,5 @@
 /// \file
-/// Whole batches of a pipeline all of whose stages are graphs: `submit_graphed` of python/sluice/pipelines/pipeline.py, once a slot's graphs are
+/// Whole batches of a pipeline all of whose stages are graphs: `submit_graphed` of python/sluice/pipelines/submission.py, once a slot's graphs are
 /// there and nothing changes. No Python code runs.
 #pragma once
 

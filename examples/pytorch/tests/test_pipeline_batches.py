@@ -11,7 +11,7 @@ from graphing_device import GraphingDevice
 from pretended_device import Pretended
 
 import sluice
-from sluice.pipelines import guards
+from sluice.pipelines import guards, layout
 from sluice.pipelines.compiled import UNHANDLED
 
 
@@ -45,7 +45,7 @@ BATCHES = {
 @pytest.mark.parametrize("name", BATCHES)
 @pytest.mark.parametrize("size", [0, 1 << 30])
 def test_whole_batches_have_the_results_of_a_plain_loop(pretending, monkeypatch, name, size):
-    monkeypatch.setattr(sys.modules["sluice.pipelines.pipeline"], "SMALL", size)
+    monkeypatch.setattr(layout, "SMALL", size)
     make, first, second = BATCHES[name]
     run = sluice.pipeline(first, second, device=pretending, timed_batches=0)
     expected = [second(*v) if type(v) in (tuple, list) else second(v)
@@ -247,7 +247,7 @@ def test_a_kept_tensor_ends_chains(compiled, pretending):
     for place, x in enumerate(run([torch.full((2,), float(i)) for i in range(80)])):
         results.append(x.tolist())
         if place == 60:  # memory of a slot, that somebody has found
-            assert run.chains[0] is not None
+            assert run.chains.of[0] is not None
             kept.append(run.stages[0].graphs.recent[0].found.outputs.detach())
     assert results == [[2.0 * i + 1] * 2 for i in range(80)]
     assert all("held when its batch is over" in refusal for refusal in run.report().refusals.values()) and run.report().refusals

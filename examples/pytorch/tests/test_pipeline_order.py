@@ -1,7 +1,6 @@
 """Pipelines: that every access waits for those before it, on a device that watches them."""
 
 import collections
-import sys
 from typing import Optional
 
 import pytest
@@ -9,6 +8,7 @@ import torch
 from watched_device import WatchedDevice
 
 import sluice
+from sluice.pipelines import layout, submission
 
 
 class Idle(WatchedDevice):
@@ -25,7 +25,7 @@ class Idle(WatchedDevice):
 def size(request, monkeypatch):
     """Small batches are copied on the first stage's stream."""
     if request.param == "large batches":
-        monkeypatch.setattr(sys.modules["sluice.pipelines.pipeline"], "SMALL", -1)
+        monkeypatch.setattr(layout, "SMALL", -1)
     return request.param
 
 
@@ -194,8 +194,8 @@ def test_each_stage_of_the_first_batch_runs_alone(schedule):
 @pytest.mark.parametrize("keep", [0, 1, 2, 5])
 @pytest.mark.parametrize("stages,slots", [(2, 3), (3, 2), (4, 5)])
 def test_stages_that_go_together_and_apart(monkeypatch, size, stages, slots, keep):
-    monkeypatch.setattr(sys.modules["sluice.pipelines.pipeline"], "EVERY", 0)  # looks at each batch
-    monkeypatch.setattr(sys.modules["sluice.pipelines.pipeline"], "VOTES", 3)
+    monkeypatch.setattr(submission, "EVERY", 0)  # looks at each batch
+    monkeypatch.setattr(layout, "VOTES", 3)
     freed = Freed(stages, slots, keep, device=Idle(), timed_batches=0)
     went = []
     go = freed.run.go
@@ -206,18 +206,17 @@ def test_stages_that_go_together_and_apart(monkeypatch, size, stages, slots, kee
 
 def test_an_iteration_of_larger_batches_after_stages_went_together(monkeypatch):
     """The first of them is ordered by events of the streams that stages have from then on."""
-    module = sys.modules["sluice.pipelines.pipeline"]
-    for name, value in (("EVERY", 0), ("VOTES", 3), ("SMALL", 1 << 18)):
+    for module, name, value in ((submission, "EVERY", 0), (layout, "VOTES", 3), (layout, "SMALL", 1 << 18)):
         monkeypatch.setattr(module, name, value)
     device = WatchedDevice()
     device.is_reached = lambda event: True
     freed = Freed(3, 4, 1, device=device, timed_batches=0)
     assert freed.races(30) == [] and freed.run.steps is freed.run.together[0]
-    monkeypatch.setattr(module, "SMALL", -1)
+    monkeypatch.setattr(layout, "SMALL", -1)
     steps = []
     submit = freed.run.submit
     freed.run.submit = lambda index, batch, ends: (submit(index, batch, ends), steps.append(freed.run.steps))[0]
-    monkeypatch.setattr(module, "EVERY", 1000)
+    monkeypatch.setattr(submission, "EVERY", 1000)
     assert freed.races(30) == [] and steps[0] is freed.run.apart[0]
 
 

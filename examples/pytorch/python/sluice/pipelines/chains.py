@@ -9,6 +9,7 @@ import torch
 
 from sluice.pipelines.compiled import TYPES
 from sluice.pipelines.holders import Baseline
+from sluice.pipelines.intake import Intake
 
 CONSTANTS = (int, str, bytes, bool, type(None))
 CREDITED, COUNT = 7, 6
@@ -69,3 +70,37 @@ def credit(chain: Optional[tuple]) -> None:
         for graphs, form in chain[CREDITED]:
             graphs.replays += count
             form.replays += count
+
+
+class Chains:
+    """Those of a pipeline's slots."""
+
+    def __init__(self, slots: int, intake: Intake, stages: Sequence[Any]) -> None:
+        self.intake, self.stages = intake, stages
+        self.of: list[Optional[tuple]] = [None] * slots
+        self.dropped: list[int] = []  # graphs of each stage, by when chains were looked for last
+
+    def look(self, slot: int, way: Optional[tuple], streams: Sequence[int], batch: Any, brought: Any) -> None:
+        """After a batch that the library did not do: whether it can do the slot's next."""
+        dropped = [running.graphs.dropped for running in self.stages]
+        if dropped != self.dropped:  # what other slots' chains replay
+            self.forget_all()
+            self.dropped = dropped
+        if way is not None and all(running.graphs.recent[slot] is not None for running in self.stages):
+            baselines = [self.intake.slots[slot].fixed, *(running.fixed[slot] for running in self.stages[:-1])]
+            self.of[slot] = chain_of(self.stages, slot, streams, batch, brought, baselines)
+
+    def forget(self, slot: int) -> None:
+        credit(self.of[slot])
+        self.of[slot] = None
+        for running in self.stages:
+            running.batches[slot] = self.intake.batches[slot]
+
+    def forget_all(self) -> None:
+        for slot, chain in enumerate(self.of):
+            if chain is not None:
+                self.forget(slot)
+
+    def credit(self) -> None:
+        for chain in self.of:
+            credit(chain)
