@@ -6,7 +6,8 @@ from typing import Optional
 
 import torch
 
-from sluice._registration import giou_gradient, giou_masked_gradient, is_forward, require_first
+from sluice._registration.boxes import giou_gradient, giou_masked_gradient
+from sluice._registration.gradients import is_forward, require_first
 from sluice.rows import Offsets, parts_of, require_tensors
 
 

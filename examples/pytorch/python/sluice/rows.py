@@ -13,7 +13,7 @@ from typing import Callable, Optional, Sequence, Union
 
 import torch
 
-from sluice._registration import eager
+from sluice._registration.gradients import eager
 
 eager_sum, eager_max, eager_softmax = eager["row_sum"], eager["row_max"], eager["row_softmax"]
 eager_sort, eager_expand = eager["row_sort"], eager["row_expand"]

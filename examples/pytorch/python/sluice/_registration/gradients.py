@@ -1,0 +1,95 @@
+"""An operator's gradient and its derivative forward, registered with PyTorch, and the operator called with them."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import torch
+from torch._C._functorch import TransformType
+from torch._functorch.autograd_function import enable_single_level_autograd_function
+from torch.autograd import forward_ad
+
+ops = torch.ops.sluice
+library = torch.library.Library("sluice", "IMPL")
+below_autograd = torch._C._AutoDispatchBelowAutograd
+
+
+eager: dict[str, Callable] = {}  # the operators, called without the dispatcher's way through Python where it would do nothing
+
+
+def is_forward() -> bool:
+    """Whether derivatives may be carried along: no tensor tells of its own by `requires_grad`."""
+    return forward_ad._current_level >= 0
+
+
+def require_few(op: str, most: int, what: str, *kinds: Any) -> None:
+    """Refuses what would come out as zeros, without a word."""
+    if sum(transform.key() in kinds for transform in torch._C._functorch.get_interpreter_stack() or ()) > most:
+        raise RuntimeError(f"sluice.{op}: {what} was asked for, and is not known; expected one of the two by other means")
+
+
+def require_first(op: str) -> None:
+    if torch._C._are_functorch_transforms_active():
+        require_few(op, 1, "a second derivative", TransformType.Grad, TransformType.Jvp)
+
+
+def gradient_of(op: str, save: Callable, backward: Callable, forward: Callable) -> type[torch.autograd.Function]:
+    """An operator with its gradient. `save` returns what both directions need; `forward(ctx, *tangents)` has None for an input
+    that carries none."""
+    run = getattr(ops, op).default
+
+    class Gradient(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(*inputs: Any) -> Any:
+            with below_autograd():
+                return run(*inputs)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: tuple, output: Any) -> None:
+            kept = save(ctx, inputs, output)
+            ctx.save_for_forward(*kept)
+            ctx.save_for_backward(*kept)
+
+    Gradient.__name__ = op
+    Gradient.backward = staticmethod(backward)
+    Gradient.jvp = staticmethod(forward)
+    return Gradient
+
+
+def register_gradient(op: str, save: Callable, backward: Callable, forward: Callable) -> type[torch.autograd.Function]:
+    """In place of `torch.library.register_autograd`, which knows no derivatives forward: `torch.func.jvp` gives zeros there."""
+    gradient = gradient_of(op, save, backward, forward)
+    run = getattr(ops, op).default
+    defaults = [argument.default_value for argument in run._schema.arguments]
+    # The kernel is called within torch.func's transforms, not around them, as `Function.apply` takes it where there are any.
+    apply = super(torch.autograd.Function, gradient).apply
+
+    def kernel(*inputs: Any) -> Any:
+        inputs += tuple(defaults[len(inputs):])  # which the dispatcher leaves out
+        if is_forward() or (torch.is_grad_enabled() and inputs[0].requires_grad):
+            if not torch._C._are_functorch_transforms_active():
+                return apply(*inputs)
+            with enable_single_level_autograd_function():
+                return apply(*inputs)
+        with below_autograd():
+            return run(*inputs)
+
+    def call(*inputs: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return run(*inputs)
+        if torch._C._are_functorch_transforms_active():  # of which there may be several, one around the other
+            if op in ("row_max", "row_softmax", "row_sort"):
+                require_few(op, 1, "a derivative forward of one forward", TransformType.Jvp)
+            return gradient.apply(*inputs, *defaults[len(inputs):])
+        if is_forward():
+            return run(*inputs)
+        if torch.is_grad_enabled() and inputs[0].requires_grad:
+            return apply(*inputs)
+        with below_autograd():
+            return run(*inputs)
+
+    library.impl(op, kernel, "Autograd")
+    eager[op] = call
+    return gradient
