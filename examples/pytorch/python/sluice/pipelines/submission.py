@@ -106,7 +106,8 @@ class Submission:
         place = intake.slots[slot]
         moment, copied, stages = (self.begins or self.by_size(batch))[slot]
         steps, memory = self.steps, self.memory
-        over = list(memory.late)
+        late = memory.late
+        over = list(late)
         if error := steps.start(moment, copied):
             steps.fail_to_start(error, moment, copied)
         held = memory.held_elsewhere(slot)
@@ -114,7 +115,7 @@ class Submission:
             steps.restore()
             self.do_without_graphs(held)
             return self.submit(index, batch, ends)
-        memory.late[:] = kept(intake.made[slot])
+        late[:] = kept(intake.made[slot])
         intake.made[slot] = ()
         data = brought = intake.bring_into_slot(slot, index, batch)
         written = [place.fixed]
@@ -123,9 +124,9 @@ class Submission:
             if moment is not None and (error := steps.step(moment)):
                 steps.fail(error)
             if is_last:
-                memory.late += made[slot]
+                late += made[slot]
             elif made[slot]:
-                memory.late += kept(made[slot])
+                late += kept(made[slot])
             made[slot] = ()
             if timed:
                 self.times.mark(running.place, running.stream)
