@@ -126,14 +126,9 @@ public:
     /// Calls `visit(stage, batch)` for all that a stage's run on batch `number` comes after, where there are so many slots.
     template <class Visit>
     void for_each_wait(std::size_t stage, std::size_t number, std::size_t slots, Visit&& visit) const {
-        const StagePlan& own = rated_.stages[stage];
         for (const PlanWait& wait : rated_.waits_of(stage)) {
             if (!wait.former) {
                 visit(wait.stage, number);
-            } else if (wait.stage == stage && own.maker < 0) {
-                const std::size_t lap = slots * a_run_[stage];
-                if (number >= begin_.batch + lap)
-                    visit(stage, number - lap);
             } else if (begins(stage, number)) {
                 await_former(wait, stage, number, slots, visit);
             }
@@ -180,7 +175,6 @@ private:
         any_ = true;
         begin_.runs.assign(stages, 0);
         begin_.contents.assign(plan_.makers, 0);
-        former_ = begin_;
         make_plan();
     }
     void require_fit(const std::string& name, std::size_t number, int lanes) const {
