@@ -1,0 +1,106 @@
+// Exactly how many batches a pipeline takes, and how many it knows to be through, for each number that are.
+#include <atomic>
+#include <cstddef>
+#include <string>
+#include <thread>
+
+#include <doctest/doctest.h>
+
+#include <sluice/sluice.hpp>
+
+namespace pipeline_in_flight_marks {
+
+using namespace sluice;
+
+namespace {
+
+// A stage whose work on batch `number` ends when more than `number` are allowed to, and one that does not wait.
+struct Held {
+    std::atomic<int> allowed{0}, done{0};
+
+    // Where its lanes overlap, by the batch's number; otherwise one after the other, which can be replayed.
+    auto gated(bool by_number) {
+        return [this, by_number](HostStreamRef stream, const int& batch) {
+            stream.enqueue([this, of = by_number ? batch : -1] {
+                while ((of < 0 ? done.load() : of) >= allowed)
+                    std::this_thread::yield();
+                ++done;
+            });
+        };
+    }
+    static void quick(HostStreamRef stream, const int&) {
+        stream.enqueue([] {});
+    }
+};
+
+// From where nothing is under way: all counts are those of a mark behind every batch, or, of 64 and more, every fourth part of the bound.
+template <class Pipeline>
+void walk(Pipeline& pipeline, Held& held, std::size_t limit, bool by_number) {
+    held.allowed = held.done = 0;
+    const std::size_t base = pipeline.submitted(), stride = limit < 64 ? 1 : limit / 4;
+    CHECK(pipeline.completed() == base);
+    const auto fill = [&] {
+        while (pipeline.try_submit(by_number ? static_cast<int>(pipeline.submitted() - base) : 0)) {
+        }
+    };
+    fill();
+    CHECK(pipeline.submitted() == base + limit);
+    CHECK(pipeline.completed() == base);
+    for (std::size_t through = 1; through <= 2 * limit + 2 * stride; ++through) {
+        CAPTURE(through);
+        ++held.allowed;
+        const std::size_t known = base + through / stride * stride;
+        while (pipeline.completed() < known || held.done < held.allowed)
+            std::this_thread::yield();
+        CHECK(pipeline.completed() == known);
+        fill();
+        CHECK(pipeline.completed() == known);
+        CHECK(pipeline.submitted() == known + limit);
+    }
+    held.allowed = 1'000'000;
+    pipeline.finish();
+    CHECK(pipeline.completed() == pipeline.submitted());
+}
+
+} // namespace
+
+TEST_CASE("in_flight: what is known to be through, and what is taken, for each batch that is") {
+    struct Way {
+        Schedule schedule;
+        int lanes;
+    };
+    for (const Way way : {Way{Schedule::serial, 1}, Way{Schedule::overlapped, 1},
+                          Way{Schedule::overlapped, 3}, Way{Schedule::graphed, 1}}) {
+        for (const int limit : {1, 2, 3, 5, 63, 64, 65, 67, 68, 128}) {
+            for (const bool gated_first : {true, false}) {
+                CAPTURE(std::string(to_string(way.schedule)));
+                CAPTURE(way.lanes);
+                CAPTURE(limit);
+                CAPTURE(gated_first);
+                Held held;
+                const bool by_number = way.lanes > 1;
+                const PipelineOptions options{.schedule = way.schedule,
+                                              .in_flight = limit,
+                                              .graphs = {.on_refusal = nullptr},
+                                              .steps_per_graph = 1};
+                const auto check = [&](auto first, auto second, int of_first, int of_second) {
+                    Pipeline pipeline{Stages{Stage{"first", first, StageOptions<Host>{.lanes = of_first}},
+                                             Stage{"second", second, StageOptions<Host>{.lanes = of_second}}},
+                                      Slots{}, options};
+                    const auto most = static_cast<std::size_t>(limit);
+                    walk(pipeline, held, most, by_number);
+                    walk(pipeline, held, most, by_number);
+                    pipeline.reset();
+                    CHECK(pipeline.submitted() == 0);
+                    walk(pipeline, held, most, by_number);
+                };
+                if (gated_first)
+                    check(held.gated(by_number), &Held::quick, way.lanes, 1);
+                else
+                    check(&Held::quick, held.gated(by_number), 1, way.lanes);
+            }
+        }
+    }
+}
+
+} // namespace pipeline_in_flight_marks
