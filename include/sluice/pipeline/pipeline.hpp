@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <sluice/pipeline/batch_read.hpp>
+#include <sluice/pipeline/detail/boundary/batch_traits.hpp>
 #include <sluice/pipeline/detail/boundary/plan_check.hpp>
 #include <sluice/pipeline/detail/boundary/plan_data.hpp>
 #include <sluice/pipeline/detail/boundary/stage_call.hpp>

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <sluice/backend/config.hpp>
+#include <sluice/backend/detail/checked/scopes.hpp>
 #include <sluice/backend/detail/list.hpp>
 
 namespace sluice::detail {
@@ -24,27 +25,6 @@ struct SeesWrites {
 };
 
 namespace checked {
-
-/// Above 0 while the calling thread tells the checker something: what it allocates is the checker's.
-inline int& bookkeeping() noexcept {
-    thread_local int depth = 0;
-    return depth;
-}
-
-struct BookkeepingScope {
-    BookkeepingScope() noexcept { ++bookkeeping(); }
-    BookkeepingScope(const BookkeepingScope&) = delete;
-    BookkeepingScope& operator=(const BookkeepingScope&) = delete;
-    ~BookkeepingScope() { --bookkeeping(); }
-};
-
-/// A stream's, an event's, a graph's… handle.
-using Key = const void*;
-
-template <class Native>
-Key key_of(Native native) noexcept {
-    return static_cast<Key>(native);
-}
 
 /// Handles of several.
 struct KeyList {
@@ -82,48 +62,6 @@ enum class Op : std::uint8_t {
 /// A callable that a stream runs on the host: whose accesses are those of its stream at a time. 0: not known.
 using Token = std::uint64_t;
 
-/// Calls within sluice, whose unnecessary waits are not reported.
-class InternalScope {
-public:
-    InternalScope() noexcept { ++depth(); }
-    InternalScope(const InternalScope&) = delete;
-    InternalScope& operator=(const InternalScope&) = delete;
-    ~InternalScope() { --depth(); }
-    static int& depth() noexcept {
-        thread_local int depth = 0;
-        return depth;
-    }
-};
-
-struct NoScope {
-    NoScope() noexcept {}
-};
-
-/// The stage that the calling thread calls.
-struct StageScope {
-    StageScope(std::uint32_t stage, std::uint64_t batch, Key stream) noexcept
-        : label(stage), number(batch), on(stream), outer(current()), outer_depth(InternalScope::depth()) {
-        current() = this;
-        InternalScope::depth() = 0;
-    }
-    StageScope(const StageScope&) = delete;
-    StageScope& operator=(const StageScope&) = delete;
-    ~StageScope() {
-        current() = outer;
-        InternalScope::depth() = outer_depth;
-    }
-    static StageScope*& current() noexcept {
-        thread_local StageScope* scope = nullptr;
-        return scope;
-    }
-    std::uint32_t label;
-    std::uint64_t number;
-    Key on;
-    std::size_t waits = 0; ///< That the callable has made so far.
-    StageScope* outer;
-    int outer_depth;
-};
-
 // Below, `key` is the handle of what the heading names, and `on` a stream's.
 
 // Streams. A blocking one waits for the legacy default stream, and that for it. An inline one's work is its caller's.
@@ -156,38 +94,6 @@ void semaphore_waited(Key key, std::uint32_t value, Key on);
 void semaphore_seen(Key key, std::uint32_t value);    // at that value
 void semaphore_reached(Key key, std::uint32_t value); // at that value or above
 void semaphore_reset(Key key);
-
-/// Copies within which the host's side is the caller's alone: they are waited for.
-class HostSideScope {
-public:
-    HostSideScope() noexcept { ++depth(); }
-    HostSideScope(const HostSideScope&) = delete;
-    HostSideScope& operator=(const HostSideScope&) = delete;
-    ~HostSideScope() { --depth(); }
-    static bool active() noexcept { return depth() > 0; }
-
-private:
-    static int& depth() noexcept {
-        thread_local int depth = 0;
-        return depth;
-    }
-};
-
-/// Calls whose accesses are not noted: they write what is undefined anyway.
-class BlindScope {
-public:
-    BlindScope() noexcept { ++depth(); }
-    BlindScope(const BlindScope&) = delete;
-    BlindScope& operator=(const BlindScope&) = delete;
-    ~BlindScope() { --depth(); }
-    static bool active() noexcept { return depth() > 0; }
-
-private:
-    static int& depth() noexcept {
-        thread_local int depth = 0;
-        return depth;
-    }
-};
 
 // Memory. `on`: in whose order; `ordered` false: in no stream's.
 /// `sees_writes` false: device memory may be written by work that the checker does not see, such as kernels.
@@ -250,22 +156,6 @@ public:
 };
 template <bool On>
 using TokenOn = std::conditional_t<On, Token, NoScope>;
-/// Calls that must not throw: what is found is left to the next call of others.
-class QuietScope {
-public:
-    explicit QuietScope(bool quiet) noexcept : quiet_(quiet) { depth() += quiet ? 1 : 0; }
-    QuietScope(const QuietScope&) = delete;
-    QuietScope& operator=(const QuietScope&) = delete;
-    ~QuietScope() { depth() -= quiet_ ? 1 : 0; }
-    static bool active() noexcept { return depth() > 0; }
-
-private:
-    static int& depth() noexcept {
-        thread_local int depth = 0;
-        return depth;
-    }
-    bool quiet_;
-};
 /// Within the one callable that its token is of.
 class CallScope {
 public:

@@ -9,6 +9,7 @@
 
 #include <sluice/backend/detail/clock.hpp>
 #include <sluice/pipeline/detail/boundary/batch_key.hpp>
+#include <sluice/pipeline/detail/boundary/batch_traits.hpp>
 #include <sluice/pipeline/detail/checked/visit_memory.hpp>
 
 namespace sluice::detail {

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <sluice/pipeline/detail/boundary/batch_key.hpp>
+#include <sluice/pipeline/detail/boundary/batch_traits.hpp>
 #include <sluice/pipeline/detail/boundary/shape.hpp>
 #include <sluice/pipeline/stage.hpp>
 

@@ -224,3 +224,4 @@ private:
 } // namespace sluice::detail
 
 #include <sluice/pipeline/detail/core/stage_core.inl>
+#include <sluice/pipeline/detail/core/stage_setup.inl>
