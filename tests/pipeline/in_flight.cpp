@@ -318,44 +318,6 @@ TEST_CASE("in_flight: less than none is refused") {
           "in_flight is at least 1 batch (0: as many as is good), got -1");
 }
 
-TEST_CASE("BatchRead: is_ready tells without a wait, and one that asks for a held batch again gets it") {
-    if (!streams_overlap<B>())
-        return;
-    CHECK(BatchRead().is_ready());
-    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
-        CAPTURE(std::string(to_string(schedule)));
-        Gate<B> gate;
-        bool held = false;
-        PinnedBuffer<Word, B> to(1);
-        AnyPipeline<PinnedSpan<const Word, B>, B> pipeline(
-            Stages{Stage{"copy",
-                         [&](Ref stream, const PinnedSpan<const Word, B>& batch, PinnedBuffer<Word, B>& out) {
-                             if (held)
-                                 gate.hold(stream);
-                             copy(stream, out, batch);
-                         }},
-                   Stage{"keep", [&](Ref stream, const PinnedBuffer<Word, B>& in) { copy(stream, to, in); }}},
-            Slots{make_word},
-            PipelineOptions{.schedule = schedule, .graphs = {.on_refusal = nullptr}, .steps_per_graph = 4});
-        const Inputs<B> inputs(12, 1);
-        // Each is found to have been read, though later ones are always in flight, and the host never waits.
-        for (std::size_t batch = 0; batch < 12; ++batch) {
-            const BatchRead read = pipeline.submit(inputs[batch]);
-            while (!read.is_ready()) {
-            }
-        }
-        CHECK(pipeline.submitted() == 12);
-        held = true;
-        BatchRead last = pipeline.submit(inputs[0]);
-        pipeline.flush();
-        CHECK_FALSE(last.is_ready());
-        gate.open();
-        pipeline.finish();
-        CHECK(last.is_ready());
-        CHECK(to[0] == inputs[0][0]);
-    }
-}
-
 // Counts waits of the calling thread.
 struct Waits {
     static inline int events = 0;
@@ -396,58 +358,6 @@ TEST_CASE("Pipeline: a submit that comes after the batch before is through waits
         CHECK(Waits::events == 0);
         CHECK((schedule != Schedule::graphed || pipeline.graph_counters().replays > 0));
     }
-}
-
-TEST_CASE("BatchRead: one that is assigned a batch of after a reset is that batch's") {
-    if (!streams_overlap<B>())
-        return;
-    Gate<B> gate;
-    bool held = false;
-    AnyPipeline<PinnedSpan<const Word, B>, B> pipeline(
-        Stages{Stage{"copy",
-                     [&](Ref stream, const PinnedSpan<const Word, B>& batch, PinnedBuffer<Word, B>& out) {
-                         if (held)
-                             gate.hold(stream);
-                         copy(stream, out, batch);
-                     }},
-               Stage{"keep", [](Ref, const PinnedBuffer<Word, B>&) {}}},
-        Slots{make_word}, PipelineOptions{});
-    const Inputs<B> inputs(1, 1);
-    BatchRead read = pipeline.submit(inputs[0]);
-    pipeline.finish();
-    CHECK(read.is_ready());
-    pipeline.reset();
-    held = true;
-    read = pipeline.submit(inputs[0]);
-    CHECK_FALSE(read.is_ready());
-    gate.open();
-    pipeline.finish();
-    CHECK(read.is_ready());
-}
-
-TEST_CASE("BatchRead: is_ready lets a batch wait for others of its graph at first, and submits it when asked "
-          "again") {
-    std::size_t calls = 0;
-    AnyPipeline<PinnedSpan<const Word, B>, B> pipeline(
-        Stages{Stage{"copy",
-                     [&](Ref stream, const PinnedSpan<const Word, B>& batch, PinnedBuffer<Word, B>& out) {
-                         ++calls;
-                         copy(stream, out, batch);
-                     }},
-               Stage{"keep", [](Ref, const PinnedBuffer<Word, B>&) {}}},
-        Slots{make_word},
-        PipelineOptions{
-            .schedule = Schedule::graphed, .graphs = {.on_refusal = nullptr}, .steps_per_graph = 64});
-    const Inputs<B> inputs(2, 1);
-    pipeline.submit(inputs[0]).stays();
-    pipeline.flush();
-    const std::size_t before = calls;
-    const BatchRead read = pipeline.submit(inputs[1]);
-    CHECK_FALSE(read.is_ready());
-    CHECK(calls == before);
-    (void)read.is_ready();
-    CHECK(calls == before + 1);
-    pipeline.finish();
 }
 
 } // namespace pipeline_in_flight

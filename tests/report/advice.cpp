@@ -10,6 +10,7 @@
 #include <sluice/pipeline/two_stream_pipeline.hpp>
 #include <sluice/report/advice.hpp>
 
+#include "report/widest_line.hpp"
 #include "support/error_text.hpp"
 
 namespace report_advice {
@@ -66,16 +67,6 @@ double by_stages(const AdviceTrial& trial, const Costs& costs) {
     const double stages = trial.schedule == Schedule::serial ? costs.first + costs.second : longest;
     const double fill = trial.workers == 0 ? stages + costs.fill : costs.fill / trial.workers;
     return (stages > fill ? stages : fill) * (trial.slots == 3 ? 0.9 : 1);
-}
-
-void check_width(const std::string& table) {
-    std::size_t begin = 0;
-    for (std::size_t at = 0; at <= table.size(); ++at) {
-        if (at == table.size() || table[at] == '\n') {
-            CHECK(at - begin <= 80);
-            begin = at + 1;
-        }
-    }
 }
 
 } // namespace
@@ -336,112 +327,6 @@ TEST_CASE("advice: bad options, short sources and runs without a measurement are
     };
     CHECK(contains(text_of([&] { (void)advise(brief); }),
                    "the source ended after 5 batches, and a trial takes 200"));
-}
-
-TEST_CASE("advice: a share of the device is for a short stage that takes long beside a long one") {
-    struct Took {
-        double first, second;
-    };
-    // What was noted of so many batches of two stages on the same device.
-    const auto noted = [](Took took) {
-        PipelineTimes times;
-        times.stage_names = {"heavy", "detect"};
-        times.stage_units = {"GPU 0", "GPU 0"};
-        times.multiprocessors = 132;
-        times.share_unit = 8;
-        for (std::size_t batch = 0; batch < 9; ++batch) {
-            const double begin = 1000.0 * static_cast<double>(batch), odd = batch == 3 ? 500 : 0;
-            times.stages.push_back({0, batch, begin, begin + took.first + odd});
-            times.stages.push_back({1, batch, begin, begin + took.second + odd});
-        }
-        return times;
-    };
-    const auto advised = [&](Took beside, Took alone) {
-        return detail::advice::share_of(noted(beside), noted(alone));
-    };
-    CHECK(advised({200, 175}, {190, 14}) ==
-          "detect takes 14 us alone and 175 us beside heavy; where its kernels wait for that one's, "
-          "StageOptions::multiprocessors = 8 gives it some of its own, for a short answer and not for rate: "
-          "heavy has "
-          "124 of 132 then and takes 6 % longer or more where it fills the device.");
-    CHECK(advised({200, 60}, {190, 14}).empty()); // 3 times as long, and what is due to the notes
-    CHECK_FALSE(advised({200, 63}, {190, 14}).empty());
-    CHECK(advised({200, 175}, {55, 14}).empty()); // neither is long beside the other
-    CHECK_FALSE(advised({200, 175}, {57, 14}).empty());
-    CHECK(contains(advised({175, 200}, {14, 190}), "heavy takes 14 us alone and 175 us beside detect"));
-    CHECK_FALSE(advised({200, 175}, {56, 14}).empty()); // four times as long
-    CHECK_FALSE(advised({200, 62}, {190, 14}).empty()); // three times, and 20 us
-    CHECK(advised({200, 61.9}, {190, 14}).empty());
-    CHECK(advised({200, 175}, {190, 0}).empty()); // which has not worked alone
-    CHECK(advised({190, 14}, {190, 14}).empty());
-
-    const PipelineTimes alone = noted({190, 14});
-    PipelineTimes beside = noted({200, 175});
-    beside.multiprocessors = 9; // one is left to the others
-    CHECK(contains(detail::advice::share_of(beside, alone), "heavy has 1 of 9 then and takes 800 % longer"));
-    beside.multiprocessors = 8;
-    CHECK(detail::advice::share_of(beside, alone).empty());
-    beside.multiprocessors = 132;
-    beside.share_unit = 1;
-    CHECK(contains(detail::advice::share_of(beside, alone), "StageOptions::multiprocessors = 1 gives"));
-    beside.share_unit = 0;
-    CHECK(detail::advice::share_of(beside, alone).empty());
-    beside = noted({200, 175});
-    // The middle one of what was noted, of four the third.
-    for (std::size_t i = 0; i < 4; ++i)
-        beside.stages[2 * i + 1].end = beside.stages[2 * i + 1].begin + 100 + 10 * static_cast<double>(i);
-    beside.stages.resize(8);
-    CHECK(contains(detail::advice::share_of(beside, alone), "and 120 us beside heavy"));
-    beside = noted({200, 175});
-    beside.stage_units[0] = "GPU 1";
-    CHECK(detail::advice::share_of(beside, alone).empty()); // each has a device to itself
-    beside.stage_units = {"CPU", "CPU"};
-    CHECK(detail::advice::share_of(beside, alone).empty());
-    beside = noted({200, 175});
-    beside.shares = "Of the 132 multiprocessors of device 0, detect has 8.";
-    CHECK(detail::advice::share_of(beside, alone).empty());
-    beside = noted({200, 175});
-    beside.share_unit = beside.multiprocessors = 0; // as on Host
-    CHECK(detail::advice::share_of(beside, alone).empty());
-
-    // Of several that take long, the one that takes most more than alone; of equal ones the first, beside the first that is long.
-    for (const double other : {175.0, 161.0}) {
-        PipelineTimes together = noted({200, 175}), each = noted({190, 14});
-        for (PipelineTimes* of : {&together, &each}) {
-            of->stage_names = {"heavy", "detect", "track", "also heavy"};
-            of->stage_units.assign(4, "GPU 0");
-            for (std::size_t batch = 0; batch < 9; ++batch) {
-                const double begin = 1000.0 * static_cast<double>(batch);
-                of->stages.push_back({2, batch, begin, begin + (of == &each ? 14.0 : other)});
-                of->stages.push_back({3, batch, begin, begin + 190});
-            }
-        }
-        CHECK(contains(detail::advice::share_of(together, each),
-                       "detect takes 14 us alone and 175 us beside heavy;"));
-    }
-    for (const bool last : {false, true}) {
-        PipelineTimes together = noted({200, 175}), each = noted({190, 14});
-        for (PipelineTimes* of : {&together, &each}) {
-            of->stage_names.push_back("track");
-            of->stage_units.push_back("GPU 0");
-            for (std::size_t batch = 0; batch < 9; ++batch) {
-                const double begin = 1000.0 * static_cast<double>(batch);
-                of->stages.push_back({2, batch, begin, begin + (of == &each ? 10.0 : last ? 190.0 : 120.0)});
-            }
-        }
-        const std::string text = detail::advice::share_of(together, each);
-        CHECK(contains(text, last ? "track takes 10 us alone" : "detect takes 14 us alone"));
-    }
-
-    Advice advice;
-    advice.sentence = "Nothing else.";
-    advice.share = advised({200, 175}, {190, 14});
-    advice.trials.resize(1);
-    advice.trials[0].predicted = 0.5;
-    const std::string table = to_table(advice);
-    CHECK(contains(table, " 0.5 us "));
-    CHECK(contains(table, "detect takes 14 us alone and 175 us beside heavy"));
-    check_width(table);
 }
 
 TEST_CASE("advice: what Schedule::automatic has found, in a sentence") {

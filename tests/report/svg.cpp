@@ -11,6 +11,7 @@
 
 #include <sluice/report/svg.hpp>
 
+#include "report/boxes.hpp"
 #include "report/files.hpp"
 #include "report/xml.hpp"
 #include "support/error_text.hpp"
@@ -21,57 +22,6 @@ using namespace sluice;
 using namespace sluice::test;
 
 namespace {
-
-/// A rectangle with a text for the pointer.
-struct Box {
-    double x, y, width, height;
-    std::string css, title;
-};
-
-std::vector<Box> boxes(const std::vector<Element>& elements) {
-    std::vector<Box> found;
-    for (const Element& element : elements) {
-        const Element& parent = elements[element.parent];
-        if (element.name == "title" && parent.name == "rect")
-            found.push_back({parent.number("x"), parent.number("y"), parent.number("width"),
-                             parent.number("height"), parent.css(), element.text});
-    }
-    return found;
-}
-
-std::vector<std::string> texts(const std::vector<Element>& elements, const std::string& css) {
-    std::vector<std::string> found;
-    for (const Element& element : elements) {
-        if (element.name == "text" && element.css() == css)
-            found.push_back(element.text);
-    }
-    return found;
-}
-
-/// How many spans the boxes stand for, by their titles.
-std::size_t spans_in(const std::vector<Box>& all) {
-    std::size_t spans = 0;
-    for (const Box& box : all) {
-        const std::size_t words = box.title.find(" spans: ");
-        spans += words == std::string::npos
-                     ? 1
-                     : std::stoul(box.title.substr(box.title.rfind(' ', words - 1) + 1, words));
-    }
-    return spans;
-}
-
-void check_apart(const std::vector<Box>& all) {
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        for (std::size_t j = 0; j < i; ++j) {
-            const Box& a = all[i];
-            const Box& b = all[j];
-            const bool apart = a.x + a.width <= b.x + 0.011 || b.x + b.width <= a.x + 0.011 ||
-                               a.y + a.height <= b.y || b.y + b.height <= a.y;
-            if (!apart)
-                FAIL(a.title, " covers ", b.title);
-        }
-    }
-}
 
 /// U+FFFD, `times` over.
 std::string replaced(int times) { return times == 0 ? "" : "\xEF\xBF\xBD" + replaced(times - 1); }
