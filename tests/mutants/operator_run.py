@@ -131,7 +131,7 @@ class Program:
             if path.is_file() and path.is_relative_to(TESTS.parent):
                 files.add(path)
         numbers = [str(sources.places[path]) for path in sorted(files) if path in sources.places]
-        return digest(sorted(files | {TESTS / "mutants/operators.py"}), command + numbers)
+        return digest(sorted(files | {TESTS / "mutants/operators.py", TESTS / "mutants/cpp_tokens.py"}), command + numbers)
 
     def build(self, sources, work):
         command = self.command(sources, work)

@@ -2,21 +2,10 @@
 import fnmatch
 import re
 
-TOKEN = re.compile(
-    r"(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<string>R\"\((?:.*?)\)\"|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)+')|"
-    r"(?P<number>(?:0[xX][\da-fA-F']+(?:\.[\da-fA-F]*)?(?:[pP][-+]?\d+)?|\d[\d']*(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+)\w*)|(?P<word>[A-Za-z_]\w*)|"
-    r"(?P<sign><=>|<<=|->\*|\.\.\.|::|->|\+\+|--|&&|\|\||<=|==|!=|<<|[-+*/%&|^]=|[^\s\w])", re.S)
-# What only a GPU, a further library, or a checked program compiles. What a report makes of the checker's findings is the host's.
-ELSEWHERE = re.compile(
-    r"SLUICE_HAS_(?:CUDA|NCCL|CUPTI|NVTX|MPI|KERNELS|CHECKER)|__CUDA|CUDART|CUPTI_API|SLUICE_CHECKED|_WIN32|CUDA_API")
+from cpp_tokens import LOWEST, STATEMENTS, find_scopes, is_binary, match_brackets, operands, tokens_of, without_other_code
+
 NOT_HOST = re.compile(r"detail/cuda/|\.cuh$|(?<!report/detail)/checked/|cupti|nccl|mpi|nvtx|cuda\.hpp$|stress\.hpp$")
-LOWEST = {"=": 1, "+=": 1, "-=": 1, "*=": 1, "/=": 1, "%=": 1, "|=": 1, "&=": 1, "^=": 1, "<<=": 1, ">>=": 1, "?": 2, ":": 2,
-          "||": 3, "&&": 4, "|": 5, "^": 6, "&": 7, "==": 8, "!=": 8, "<": 9, ">": 9, "<=": 9, ">=": 9, "<=>": 10,
-          "<<": 11, ">>": 11, "+": 12, "-": 12, "*": 13, "/": 13, "%": 13}
 BOUNDARY = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
-STATEMENTS = {"return", "throw", "case", "else", "do", "goto", "co_return", "delete", "new", "using", "if", "for", "while", "switch", "try", "catch",
-              "struct", "class", "static", "const", "auto", "break", "continue", "typename", "template"}
-UNEVALUATED = {"static_assert", "requires", "noexcept", "decltype", "sizeof", "alignas", "alignof", "typeid", "explicit"}
 KINDS = ("compare", "arithmetic", "index", "logic", "condition", "assignment", "constant", "exchange", "minmax")
 
 
@@ -37,203 +26,6 @@ class Change:
         return f"{self.file}:{self.line}: [{self.kind}] {self.anchor}  ->  {' '.join(self.other.split()) or 'nothing'}"
 
 
-class Token:
-    def __init__(self, kind, text, begin, spaced):
-        self.kind, self.text, self.begin, self.end, self.spaced = kind, text, begin, begin + len(text), spaced
-        self.match = -1       # of a bracket: the other one
-        self.scope = ""       # of a brace: namespace, class, function, block, list, none
-        self.skipped = False  # part of something that is left alone
-        self.angle = False    # a bracket of a template
-        self.constant = False # in a constexpr function
-
-
-def without_other_code(text):
-    """Blanks out comments, directives, and what the Host backend does not compile."""
-    out, conditions, continued = [], [], False
-    text = re.sub(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"",
-                  lambda of: of[0] if of[0][0] == '"' else re.sub(r"[^\n]", " ", of[0]), text, flags=re.S)
-    for line in text.splitlines(keepends=True):
-        directive = re.match(r"\s*#\s*(\w+)(.*)", line)
-        if directive and not continued:
-            word, rest = directive[1], directive[2]
-            if word in ("if", "ifdef", "ifndef"):
-                asked = ELSEWHERE.search(rest) is not None
-                negated = word == "ifndef" or rest.strip().startswith("!")
-                conditions.append((asked, not asked or negated))
-            elif word in ("else", "elif") and conditions:
-                asked, compiled = conditions[-1]
-                conditions[-1] = (asked, not compiled if asked else True)
-            elif word == "endif" and conditions:
-                conditions.pop()
-        skipped = directive is not None or continued or not all(compiled for _, compiled in conditions)
-        continued = (directive is not None or continued) and line.rstrip().endswith("\\")
-        out.append(re.sub(r"[^\n]", " ", line) if skipped else line)
-    return "".join(out)
-
-
-def tokens_of(text):
-    tokens, end = [], 0
-    for found in TOKEN.finditer(text):
-        if found.lastgroup == "comment":
-            continue
-        tokens.append(Token(found.lastgroup, found[0], found.start(), found.start() > end))
-        end = found.end()
-    return tokens
-
-
-def is_binary(tokens, i):
-    """Whether token `i` is an operator between two operands: the formatter puts blanks on both sides."""
-    token = tokens[i]
-    return (token.text in LOWEST and not token.angle and token.spaced and i + 1 < len(tokens) and tokens[i + 1].spaced
-            and token.text not in "?:")
-
-
-def match_brackets(tokens):
-    open_ = []
-    for i, token in enumerate(tokens):
-        if token.kind != "sign":
-            continue
-        if token.text in "([{":
-            open_.append(i)
-        elif token.text in ")]}" and open_:
-            token.match = open_.pop()
-            tokens[token.match].match = i
-    for i, token in enumerate(tokens):  # those of templates have no blank before them
-        if token.text != "<" or token.angle or (token.spaced and tokens[i - 1].text != "template"):
-            continue
-        depth, j = 0, i
-        while j < len(tokens) and j - i < 200 and tokens[j].text != ";":
-            if tokens[j].text in ("(", "[", "{") and tokens[j].match > j:
-                j = tokens[j].match
-            elif tokens[j].text == "<" and (not tokens[j].spaced or tokens[j - 1].text == "template"):
-                depth += 1
-            elif tokens[j].text == ">" and not tokens[j].spaced:
-                depth -= 1
-                if depth == 0:
-                    break
-            j += 1
-        if depth == 0 and j < len(tokens) and tokens[j].text == ">":
-            token.angle = tokens[j].angle = True
-            token.match, tokens[j].match = j, i
-
-
-def scope_of(tokens, i, head, outer):
-    """What the brace at `i` opens; `head` is where its statement begins, `outer` the scope around it."""
-    token, before = tokens[i], tokens[i - 1]
-    words, j = [], head
-    while j < i:  # without what is in brackets
-        words.append(tokens[j].text)
-        j = tokens[j].match if tokens[j].match > j else j + 1
-        if j < i and tokens[j].text in ")]}>" and tokens[j].match < j:
-            words.append(tokens[j].text)
-            j += 1
-    if before.text == ")" and tokens[before.match - 1].text == "requires" or "concept" in words:
-        return "none"
-    if not token.spaced and before.text not in ("{", "}", ";", "(") or before.text in ("=", "return", ",", "("):
-        return "list"
-    if "namespace" in words or "extern" in words:
-        return "namespace"
-    if "enum" in words:
-        return "none"
-    if outer in ("namespace", "class"):
-        kinds = [j for j, word in enumerate(words) if word in ("class", "struct", "union")]
-        behind = ")" not in words or "alignas" in words or kinds and kinds[-1] > len(words) - 1 - words[::-1].index(")")
-        return "class" if kinds and behind else "function"  # "requires(…) class" as well
-    if before.text in (")", "]", "else", "do", "try", ";", "{", "}", "mutable", "noexcept", ":") or "->" in words:
-        return "block"
-    return "class" if {"class", "struct", "union"} & set(words) else "list" if outer != "none" else "none"
-
-
-def find_scopes(tokens):
-    """Marks which tokens are in functions, and which of them are left alone. Returns where statements begin."""
-    stack, head, begins = [("namespace", -1, False, False)], 0, set()
-    heads = []
-    for i, token in enumerate(tokens):
-        outer, _, constant, skipped = stack[-1]
-        token.skipped = skipped or outer in ("namespace", "class", "none")
-        token.constant = constant
-        if token.text == "{" and token.match > i:
-            scope = scope_of(tokens, i, head, outer)
-            if scope == "list" and outer in ("namespace", "class"):
-                scope = "none"
-            words = {tokens[j].text for j in range(head, i)}
-            if scope == "function":
-                constant, skipped = "constexpr" in words, "consteval" in words or "__device__" in words or "__global__" in words
-            token.scope = tokens[token.match].scope = scope
-            stack.append((scope, i, constant, skipped or scope == "none"))
-            heads.append(head)
-            if scope != "list":
-                head = i + 1
-                begins.add(i + 1)
-        elif token.text == "}" and len(stack) > 1:
-            scope = stack.pop()[0]
-            head = heads.pop()
-            if scope != "list":
-                head = i + 1
-                begins.add(i + 1)
-        elif token.text in "([" and token.match > i:
-            stack.append((stack[-1][0] if outer not in ("namespace", "class") else "none", i, constant, skipped))
-            heads.append(head)
-        elif token.text in ")]" and len(stack) > 1:
-            stack.pop()
-            head = heads.pop()
-            if token.text == ")" and tokens[token.match - 1].text in ("if", "for", "while"):
-                begins.add(i + 1)
-        elif token.text == ";":
-            head = i + 1
-            begins.add(i + 1)
-        elif token.text in ("else", "do") or token.text == ":" and tokens[head].text in ("case", "default"):
-            head = i + 1 if token.text == ":" else head
-            begins.add(i + 1)
-    for i, token in enumerate(tokens):
-        to = -1
-        if token.angle and token.text == "<":
-            to = token.match
-        elif token.text in UNEVALUATED and tokens[i + 1].text == "(":
-            to = tokens[i + 1].match
-        elif token.text == "constexpr" and tokens[i - 1].text == "if":
-            to = tokens[i + 1].match
-        elif token.text in ("constexpr", "throw", "case", "using", "typedef") or token.text in ("delete", "new") and tokens[i + 1].text == "[":
-            to = i
-            while to < len(tokens) and tokens[to].text not in (";", ":") and not (tokens[to].text == "{" and tokens[to].scope == "function"):
-                to = tokens[to].match if tokens[to].match > to and tokens[to].scope != "function" else to + 1
-            if to < len(tokens) and tokens[to].text == "{":
-                to = i
-        elif token.text == "[" and (tokens[i - 1].kind != "word" and tokens[i - 1].text not in ")]" or tokens[i - 1].text in STATEMENTS):
-            to = token.match  # a lambda's captures
-        elif token.text == "[" and tokens[i - 1].kind == "word" and (
-                tokens[i - 2].kind == "word" and tokens[i - 2].text not in STATEMENTS or tokens[i - 2].angle or
-                tokens[i - 2].text in "*&" and not tokens[i - 2].spaced):
-            to = token.match  # an array
-        for j in range(i, to + 1):
-            tokens[j].skipped = True
-    return begins
-
-
-def operands(tokens, i):
-    """The first and the last token of the expression that the operator `i` makes of its two operands."""
-    mine = LOWEST[tokens[i].text]
-    first = i
-    while first > 0:
-        token = tokens[first - 1]
-        if token.text in ("(", "[", "{", ";", ",", "?", ":") or token.text in STATEMENTS or token.scope in ("block", "function", "class"):
-            break
-        if is_binary(tokens, first - 1) and LOWEST[token.text] < mine:
-            break
-        if token.text == ")" and tokens[token.match - 1].text in ("if", "for", "while", "switch"):
-            break
-        first = token.match if 0 <= token.match < first else first - 1
-    last = i
-    while last + 1 < len(tokens):
-        token = tokens[last + 1]
-        if token.text in (")", "]", "}", ";", ",", "?", ":") or token.text == "{" and token.scope in ("block", "function") and tokens[last].text not in ")]":
-            break
-        if is_binary(tokens, last + 1) and LOWEST[token.text] <= mine:
-            break
-        last = token.match if token.match > last + 1 else last + 1
-    return first, last
-
-
 def picks_one(left, right, behind):
     """Whether what follows a comparison takes the larger or the smaller of its two sides, or their distance: the same where they are equal."""
     a, b, behind = (" ".join(part.split()) for part in (left, right, behind))
@@ -242,93 +34,124 @@ def picks_one(left, right, behind):
     return any(behind.startswith(one) and not re.match(r"\s*[.\w(\[*/%-]", behind[len(one):] if one[-1] != ";" else "") for one in picked)
 
 
+class Finder:
+    """The changes of one header. A method looks at token `i` for one kind of them."""
+
+    def __init__(self, file, text):
+        self.file, self.text, self.found = file, text, []
+        self.tokens = tokens_of(without_other_code(text))
+
+    def add(self, kind, first, last, other):
+        change = Change(self.file, kind, self.tokens[first].begin, self.tokens[last].end, self.text, re.sub(r"//[^\n]*", " ", other))
+        change.at_compile_time = self.tokens[first].constant
+        self.found.append(change)
+
+    def said(self, first, last):
+        return self.text[self.tokens[first].begin:self.tokens[last].end]
+
+    def operator(self, i):
+        sign = self.tokens[i].text
+        first, last = operands(self.tokens, i)
+        whole = self.said(first, last)
+        if first == i or last == i or len(whole) > 400 or '"' in whole or "to_string" in whole:
+            return
+        left, right = self.said(first, i - 1), self.said(i + 1, last)
+        if sign in BOUNDARY and sign[0] in "<>" and picks_one(left, right, self.text[self.tokens[last].end:][:300]):
+            return
+        if sign in BOUNDARY:
+            self.add("compare", first, last, f"{left} {BOUNDARY[sign]} {right}")
+        elif sign in ("&&", "||"):
+            self.add("logic", first, last, f"{left} {'||' if sign == '&&' else '&&'} {right}")
+        elif right == "1":
+            self.add("arithmetic", first, last, left)
+        else:
+            self.add("arithmetic", first, last, f"{left} {'-' if sign == '+' else '+'} {right}")
+
+    def index(self, i):
+        close = self.tokens[i].match
+        if self.tokens[i + 1].kind != "number" and "[" != self.tokens[i + 1].text:
+            self.add("index", i + 1, close - 1, f"{self.said(i + 1, close - 1)} + 1")
+
+    def branch(self, i):
+        begin, end = i + 2, self.tokens[i + 1].match - 1
+        inside = [self.tokens[j].text for j in range(begin, end + 1)]
+        if ";" not in inside and "=" not in inside and begin <= end:
+            self.add("condition", begin, end, f"!({self.said(begin, end)})")
+
+    def choice(self, i):
+        first, _ = operands(self.tokens, i)
+        if first < i and len(self.said(first, i - 1)) < 300:
+            self.add("condition", first, i - 1, f"!({self.said(first, i - 1)})")
+
+    def number(self, i):
+        text = self.tokens[i].text
+        if self.tokens[i - 1].text in "+-" and text == "1" and is_binary(self.tokens, i - 1):
+            return
+        real = re.search(r"\.|[eE][-+]?\d|[pP]", text) and not text.lower().startswith("0x") or "p" in text
+        zero = re.fullmatch(r"0[.0]*[fFuUlLzZ]*", text)
+        self.add("constant", i, i, f"{text} + 1" if zero or not real else f"{text} * 10")
+
+    def function(self, i):
+        tokens, name = self.tokens, self.tokens[i].text
+        after = tokens[i + 1].match + 1 if tokens[i + 1].angle else i + 1
+        if tokens[after].text != "(":
+            return
+        close = tokens[after].match
+        if name == "exchange":
+            comma = after + 1
+            while tokens[comma].text != ",":
+                comma = tokens[comma].match + 1 if tokens[comma].match > comma else comma + 1
+            target = self.said(after + 1, comma - 1)
+            self.add("exchange", i - 2, close, f"std::decay_t<decltype({target})>(std::move({target}))")
+        else:
+            self.add("minmax", i - 2, close, f"std::{'max' if name == 'min' else 'min'}{self.said(i + 1, close)}")
+
+    def statement(self, i):
+        tokens, end = self.tokens, i
+        while end < len(tokens) and tokens[end].text not in ("=", "+=", "-=", "|=", "&=", "*=", ";", "{", "}", ")"):
+            end = max(tokens[end].match, end) + 1
+        stop = end
+        while stop < len(tokens) and tokens[stop].text not in (";", ")", "}"):
+            stop = max(tokens[stop].match, stop) + 1
+        target = self.said(i, end - 1) if end > i else ""
+        plain = re.fullmatch(r"\*?(?:\w|\.|->|::|\[[^\]]*\]|\(\))+", target) is not None
+        if stop == len(tokens) or tokens[stop].text != ";":
+            return
+        if end < stop and tokens[end].spaced and plain:
+            self.add("assignment", i, stop, "")
+        elif end == stop and (re.fullmatch(r"(?:\+\+|--)[\w.>-]+|[\w.>-]+(?:\.|->)(?:reset|clear)\(\)", target)):
+            self.add("assignment", i, stop, "")
+
+    def look(self):
+        tokens = self.tokens
+        match_brackets(tokens)
+        begins = find_scopes(tokens)
+        for i, token in enumerate(tokens):
+            if token.skipped:
+                continue
+            if is_binary(tokens, i) and token.text in (*BOUNDARY, "&&", "||", "+", "-"):
+                self.operator(i)
+            elif token.text == "[" and token.match > i + 1 and (tokens[i - 1].kind == "word" or tokens[i - 1].text in ")]"):
+                self.index(i)
+            elif token.text in ("if", "while") and tokens[i + 1].text == "(":
+                self.branch(i)
+            elif token.text == "?" and token.spaced:
+                self.choice(i)
+            elif token.kind == "number":
+                self.number(i)
+            elif token.text in ("exchange", "min", "max") and self.said(i - 2, i - 1) == "std::" and not tokens[i - 2].skipped:
+                self.function(i)
+            if i in begins and (token.kind == "word" and token.text not in STATEMENTS or token.text in ("++", "--", "*")):
+                self.statement(i)
+
+
 def changes_of(file, text):
-    """All changes of one header, in the order of the text."""
-    tokens = tokens_of(without_other_code(text))
-    if not tokens:
-        return []
-    match_brackets(tokens)
-    begins = find_scopes(tokens)
-    found = []
-
-    def add(kind, first, last, other):
-        begin, end = tokens[first].begin, tokens[last].end
-        change = Change(file, kind, begin, end, text, re.sub(r"//[^\n]*", " ", other))
-        change.at_compile_time = tokens[first].constant
-        found.append(change)
-
-    def said(first, last):
-        return text[tokens[first].begin:tokens[last].end]
-
-    for i, token in enumerate(tokens):
-        if token.skipped:
-            continue
-        if is_binary(tokens, i) and token.text in (*BOUNDARY, "&&", "||", "+", "-"):
-            first, last = operands(tokens, i)
-            whole = said(first, last)
-            if first == i or last == i or len(whole) > 400 or '"' in whole or "to_string" in whole:
-                continue
-            left, right = said(first, i - 1), said(i + 1, last)
-            if token.text in BOUNDARY and token.text[0] in "<>" and picks_one(left, right, text[tokens[last].end:][:300]):
-                continue
-            if token.text in BOUNDARY:
-                add("compare", first, last, f"{left} {BOUNDARY[token.text]} {right}")
-            elif token.text in ("&&", "||"):
-                add("logic", first, last, f"{left} {'||' if token.text == '&&' else '&&'} {right}")
-            elif right == "1":
-                add("arithmetic", first, last, left)
-            else:
-                add("arithmetic", first, last, f"{left} {'-' if token.text == '+' else '+'} {right}")
-        elif token.text == "[" and token.match > i + 1 and (tokens[i - 1].kind == "word" or tokens[i - 1].text in ")]"):
-            inside = said(i + 1, token.match - 1)
-            if tokens[i + 1].kind != "number" and "[" != tokens[i + 1].text:
-                add("index", i + 1, token.match - 1, f"{inside} + 1")
-        elif token.text in ("if", "while") and tokens[i + 1].text == "(":
-            begin, end = i + 2, tokens[i + 1].match - 1
-            inside = [tokens[j].text for j in range(begin, end + 1)]
-            if ";" not in inside and "=" not in inside and begin <= end:
-                add("condition", begin, end, f"!({said(begin, end)})")
-        elif token.text == "?" and token.spaced:
-            first, _ = operands(tokens, i)
-            if first < i and len(said(first, i - 1)) < 300:
-                add("condition", first, i - 1, f"!({said(first, i - 1)})")
-        elif token.kind == "number":
-            if tokens[i - 1].text in "+-" and token.text == "1" and is_binary(tokens, i - 1):
-                continue
-            real = re.search(r"\.|[eE][-+]?\d|[pP]", token.text) and not token.text.lower().startswith("0x") or "p" in token.text
-            zero = re.fullmatch(r"0[.0]*[fFuUlLzZ]*", token.text)
-            add("constant", i, i, f"{token.text} + 1" if zero or not real else f"{token.text} * 10")
-        elif token.text in ("exchange", "min", "max") and said(i - 2, i - 1) == "std::" and not tokens[i - 2].skipped:
-            after = tokens[i + 1].match + 1 if tokens[i + 1].angle else i + 1
-            if tokens[after].text != "(":
-                continue
-            close = tokens[after].match
-            if token.text == "exchange":
-                comma = after + 1
-                while tokens[comma].text != ",":
-                    comma = tokens[comma].match + 1 if tokens[comma].match > comma else comma + 1
-                target = said(after + 1, comma - 1)
-                add("exchange", i - 2, close, f"std::decay_t<decltype({target})>(std::move({target}))")
-            else:
-                add("minmax", i - 2, close, f"std::{'max' if token.text == 'min' else 'min'}{said(i + 1, close)}")
-        if i in begins and (token.kind == "word" and token.text not in STATEMENTS or token.text in ("++", "--", "*")):
-            end = i
-            while end < len(tokens) and tokens[end].text not in ("=", "+=", "-=", "|=", "&=", "*=", ";", "{", "}", ")"):
-                end = max(tokens[end].match, end) + 1
-            stop = end
-            while stop < len(tokens) and tokens[stop].text not in (";", ")", "}"):
-                stop = max(tokens[stop].match, stop) + 1
-            target = said(i, end - 1) if end > i else ""
-            plain = re.fullmatch(r"\*?(?:\w|\.|->|::|\[[^\]]*\]|\(\))+", target) is not None
-            if stop == len(tokens) or tokens[stop].text != ";":
-                continue
-            if end < stop and tokens[end].spaced and plain:
-                add("assignment", i, stop, "")
-            elif end == stop and (re.fullmatch(r"(?:\+\+|--)[\w.>-]+|[\w.>-]+(?:\.|->)(?:reset|clear)\(\)", target)):
-                add("assignment", i, stop, "")
-    found.sort(key=lambda change: (change.begin, -change.end))
+    """All changes of one header, in the order of the text, without those that another one implies."""
+    finder = Finder(file, text)
+    if finder.tokens:
+        finder.look()
     kept, around = [], []
-    for change in found:
+    for change in sorted(finder.found, key=lambda change: (change.begin, -change.end)):
         while around and around[-1].end <= change.begin:
             around.pop()
         same = kept and (kept[-1].begin, kept[-1].end) == (change.begin, change.end)
