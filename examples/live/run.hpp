@@ -127,133 +127,184 @@ inline void keep_last(sluice::PipelineTimes& times, std::size_t batches) {
     std::erase_if(times.submits, before);
 }
 
-/// Runs the cameras to their end, or until Ctrl-C, under `schedule`.
+/// The stages from a frame to its best classes, with what they refer to.
 template <sluice::Backend B>
-examples::RunResult watch(const Options& options, const Photographs& photographs, DecoderKind decoder,
-                          Network<B>& network, sluice::Schedule schedule, BestOfPhotographs& known,
-                          examples::Timelines& timelines, std::ostream& out) {
+class Classifier {
+public:
     using Ref = sluice::BasicStreamRef<B>;
     using T = typename Network<B>::T;
-    constexpr std::size_t stored = Network<B>::stored_channels;
-    const augment::ImageShape from = photographs.shape(), to{3, network.side(), network.side()};
-    const images::Resize<B> resize(images::BilinearWeights(from, network.side(), network.side()));
-    const images::Normalize normalize(0.449f, 0.226f); // means of ImageNet's for the three colours
-    ResultFile file(options.output);
+    static constexpr std::size_t stored = Network<B>::stored_channels;
 
-    sluice::Stage load{"load",
-                       [decoder](Ref stream, const Frame<B>& in, Image<B>& image) {
-                           if (decoder == DecoderKind::cpu)
-                               copy(stream, image.bytes, in.on_host);
-                           else
-                               copy(stream, image.bytes, in.on_device);
-                       },
-                       sluice::StageOptions<B>{.graphed = false}}; // one copy, from each slot of each camera
-    sluice::Stage prepare{
-        "prepare", [&](Ref stream, const Image<B>& image, Input<T, B>& input) {
-            const augment::Images<const std::uint8_t, B> bytes(image.bytes.span(), from,
-                                                               augment::Layout::interleaved);
-            images::resize(stream, resize, bytes,
-                           augment::Images<T, B>(input.numbers.span(), to, augment::Layout::interleaved),
-                           normalize);
-            if constexpr (stored > 3)
-                nn::pad_channels<T, T>(stream, {input.numbers, network.pixels(), 3},
-                                       {input.padded, network.pixels(), stored});
-        }};
-    sluice::Stage infer{"infer", [&](Ref stream, const Input<T, B>& input, Logits<B>& logits) {
-                            (*network).infer(stream, stored > 3 ? input.padded.span() : input.numbers.span(),
-                                             logits.values.span());
-                        }};
-    sluice::Stage fetch{"fetch", [](Ref stream, const Logits<B>& logits, Fetched<B>& fetched) {
-                            copy(stream, fetched.logits, logits.values);
-                        }};
-    // On a thread of its own.
-    sluice::Stage best{"best", [](const Frame<B>& frame, const Fetched<B>& fetched, Result& result) {
-                           result.camera = frame.camera;
-                           result.number = frame.number;
-                           result.photograph = frame.photograph;
-                           find_best(std::span(fetched.logits.data(), fetched.logits.size()), result.best);
-                           result.age = Clock::now() - frame.taken;
-                       }};
+    Classifier(const Options& options, augment::ImageShape from, DecoderKind decoder, Network<B>& network)
+        : from_(from), to_{3, network.side(), network.side()},
+          resize_(images::BilinearWeights(from, network.side(), network.side())), decoder_(decoder),
+          network_(network), best_(static_cast<std::size_t>(options.best)) {}
+    Classifier(const Classifier&) = delete;
+    Classifier& operator=(const Classifier&) = delete;
 
-    Cameras<B> cameras(options, photographs, decoder, noted_frames);
-    sluice::Pipeline pipeline{
-        sluice::Stages{load, prepare, infer, fetch, best},
-        sluice::Slots{
-            [&](int) {
-                return Image<B>{sluice::DeviceBuffer<std::uint8_t, B>(
-                    3 * static_cast<std::size_t>(from.height) * static_cast<std::size_t>(from.width))};
+    auto pipeline(const sluice::PipelineOptions& options) {
+        sluice::Stage load{
+            "load",
+            [this](Ref stream, const Frame<B>& in, Image<B>& image) {
+                if (decoder_ == DecoderKind::cpu)
+                    copy(stream, image.bytes, in.on_host);
+                else
+                    copy(stream, image.bytes, in.on_device);
             },
-            [&](int) {
-                return Input<T, B>{sluice::DeviceBuffer<T, B>(3 * network.pixels()),
-                                   sluice::DeviceBuffer<T, B>(stored > 3 ? stored * network.pixels() : 0)};
-            },
-            [&](int) { return Logits<B>{sluice::DeviceBuffer<float, B>(network.classes())}; },
-            [&](int) { return Fetched<B>{sluice::PinnedBuffer<float, B>(network.classes())}; },
-            [&](int) { return Result(static_cast<std::size_t>(options.best)); }},
-        {.schedule = schedule,
-         .slots = options.in_flight, // `run` has as many under way
-         .in_flight = options.in_flight,
-         .timed_batches = noted_frames}};
-
-    const auto frames = static_cast<std::size_t>(options.cameras) * options.frames_of_camera();
-    examples::Progress progress(to_string(schedule), static_cast<std::int64_t>(frames));
-    std::size_t done = 0, differing = 0;
-    const Clock::time_point begin = Clock::now();
-    for (const Result& result : pipeline.run(cameras, [] { return interrupted.load(); })) {
-        file.add(result);
-        differing += known.agrees(result) ? 0u : 1u;
-        progress.update(static_cast<std::int64_t>(++done));
+            sluice::StageOptions<B>{.graphed = false}}; // one copy, from each slot of each camera
+        sluice::Stage prepare{"prepare", [this](Ref stream, const Image<B>& image, Input<T, B>& input) {
+                                  prepare_image(stream, image, input);
+                              }};
+        sluice::Stage infer{"infer", [this](Ref stream, const Input<T, B>& input, Logits<B>& logits) {
+                                (*network_).infer(stream,
+                                                  stored > 3 ? input.padded.span() : input.numbers.span(),
+                                                  logits.values.span());
+                            }};
+        sluice::Stage fetch{"fetch", [](Ref stream, const Logits<B>& logits, Fetched<B>& fetched) {
+                                copy(stream, fetched.logits, logits.values);
+                            }};
+        // On a thread of its own.
+        sluice::Stage best{"best", [](const Frame<B>& frame, const Fetched<B>& fetched, Result& result) {
+                               result.camera = frame.camera;
+                               result.number = frame.number;
+                               result.photograph = frame.photograph;
+                               find_best(std::span(fetched.logits.data(), fetched.logits.size()),
+                                         result.best);
+                               result.age = Clock::now() - frame.taken;
+                           }};
+        return sluice::Pipeline{
+            sluice::Stages{load, prepare, infer, fetch, best},
+            sluice::Slots{
+                [this](int) {
+                    return Image<B>{sluice::DeviceBuffer<std::uint8_t, B>(
+                        3 * static_cast<std::size_t>(from_.height) * static_cast<std::size_t>(from_.width))};
+                },
+                [this](int) {
+                    return Input<T, B>{
+                        sluice::DeviceBuffer<T, B>(3 * network_.pixels()),
+                        sluice::DeviceBuffer<T, B>(stored > 3 ? stored * network_.pixels() : 0)};
+                },
+                [this](int) { return Logits<B>{sluice::DeviceBuffer<float, B>(network_.classes())}; },
+                [this](int) { return Fetched<B>{sluice::PinnedBuffer<float, B>(network_.classes())}; },
+                [this](int) { return Result(best_); }},
+            options};
     }
-    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    const Counts counts = cameras.stop();
-    pipeline.finish();
-    file.close();
 
-    sluice::PipelineTimes times = sluice::times_of(pipeline, cameras);
-    const sluice::TimelineReport report = sluice::report_of(times);
+private:
+    void prepare_image(Ref stream, const Image<B>& image, Input<T, B>& input) {
+        const augment::Images<const std::uint8_t, B> bytes(image.bytes.span(), from_,
+                                                           augment::Layout::interleaved);
+        images::resize(stream, resize_, bytes,
+                       augment::Images<T, B>(input.numbers.span(), to_, augment::Layout::interleaved),
+                       normalize_);
+        if constexpr (stored > 3)
+            nn::pad_channels<T, T>(stream, {input.numbers, network_.pixels(), 3},
+                                   {input.padded, network_.pixels(), stored});
+    }
+
+    augment::ImageShape from_, to_;
+    images::Resize<B> resize_;
+    images::Normalize normalize_{0.449f, 0.226f}; // means of ImageNet's for the three colours
+    DecoderKind decoder_;
+    Network<B>& network_;
+    std::size_t best_;
+};
+
+/// What became of the frames of a run.
+struct Passed {
+    std::size_t done = 0;
+    std::size_t differing = 0; ///< had other classes than their photograph had before
+    double seconds = 0;
+    Counts counts{};
+};
+
+/// A run's numbers and notes, `skipped` by the cameras first.
+inline examples::RunResult result_of(const std::string& schedule, const Passed& passed,
+                                     const sluice::TimelineReport& report, std::vector<std::string> skipped,
+                                     double rate) {
     examples::RunResult run;
-    run.schedule = to_string(schedule);
-    run.steps_per_second = static_cast<double>(done) / seconds;
+    run.schedule = schedule;
+    run.steps_per_second = static_cast<double>(passed.done) / passed.seconds;
     run.step_microseconds = 1e6 / run.steps_per_second;
     run.loss_first = run.loss_last = std::numeric_limits<double>::quiet_NaN(); // null in JSON
-    run.notes = cameras.skipped();
+    run.notes = std::move(skipped);
     run.notes.push_back(report.sentence);
+    const Counts& counts = passed.counts;
     if (counts.missed > 0) {
         std::array<char, 160> text{};
         (void)std::snprintf(
             text.data(), text.size(),
             "a camera sends a frame each %.2f ms, and its decoder takes %.2f ms: %zu were missed.",
-            1e3 / options.rate, counts.decode_ms, counts.missed);
+            1e3 / rate, counts.decode_ms, counts.missed);
         run.notes.emplace_back(text.data());
     }
     const auto number = [](std::size_t value) { return static_cast<std::int64_t>(value); };
     run.extra = {{"captured", number(counts.captured)},
-                 {"done", number(done)},
+                 {"done", number(passed.done)},
                  {"dropped", number(counts.dropped)},
                  {"missed", number(counts.missed)},
                  {"bad", number(counts.bad)},
                  {"decode_ms", counts.decode_ms},
-                 {"with_other_classes", number(differing)},
+                 {"with_other_classes", number(passed.differing)},
                  {"latency_frames", number(report.latency.batches)},
                  {"latency_median_ms", report.latency.median / 1e3},
                  {"latency_p99_ms", report.latency.p99 / 1e3},
                  {"latency_longest_ms", report.latency.longest / 1e3}};
+    return run;
+}
 
+inline void print(std::ostream& out, const examples::RunResult& run, const Passed& passed,
+                  const sluice::LatencyReport& latency) {
+    const Counts& counts = passed.counts;
     std::array<char, 320> text{};
     (void)std::snprintf(
         text.data(), text.size(),
         "%s: %zu frames captured, %zu done (%.1f a second), %zu dropped, %zu missed by decoders, %zu bad\n"
         "age in ms, from capture to the end of the last stage: median %.2f, p99 %.2f, longest %.2f, of the "
         "last %zu noted",
-        run.schedule.c_str(), counts.captured, done, run.steps_per_second, counts.dropped, counts.missed,
-        counts.bad, report.latency.median / 1e3, report.latency.p99 / 1e3, report.latency.longest / 1e3,
-        report.latency.batches);
+        run.schedule.c_str(), counts.captured, passed.done, run.steps_per_second, counts.dropped,
+        counts.missed, counts.bad, latency.median / 1e3, latency.p99 / 1e3, latency.longest / 1e3,
+        latency.batches);
     out << text.data() << '\n';
     for (const std::string& note : run.notes)
         out << note << '\n';
-    if (differing > 0)
-        out << examples::counted(differing, "frame") << " had OTHER CLASSES than the photograph had before\n";
+    if (passed.differing > 0)
+        out << examples::counted(passed.differing, "frame")
+            << " had OTHER CLASSES than the photograph had before\n";
+}
 
+/// Runs the cameras to their end, or until Ctrl-C, under `schedule`.
+template <sluice::Backend B>
+examples::RunResult watch(const Options& options, const Photographs& photographs, DecoderKind decoder,
+                          Network<B>& network, sluice::Schedule schedule, BestOfPhotographs& known,
+                          examples::Timelines& timelines, std::ostream& out) {
+    Classifier<B> classifier(options, photographs.shape(), decoder, network);
+    ResultFile file(options.output);
+    Cameras<B> cameras(options, photographs, decoder, noted_frames);
+    auto pipeline = classifier.pipeline({.schedule = schedule,
+                                         .slots = options.in_flight, // `run` has as many under way
+                                         .in_flight = options.in_flight,
+                                         .timed_batches = noted_frames});
+
+    const auto frames = static_cast<std::size_t>(options.cameras) * options.frames_of_camera();
+    examples::Progress progress(to_string(schedule), static_cast<std::int64_t>(frames));
+    Passed passed;
+    const Clock::time_point begin = Clock::now();
+    for (const Result& result : pipeline.run(cameras, [] { return interrupted.load(); })) {
+        file.add(result);
+        passed.differing += known.agrees(result) ? 0u : 1u;
+        progress.update(static_cast<std::int64_t>(++passed.done));
+    }
+    passed.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    passed.counts = cameras.stop();
+    pipeline.finish();
+    file.close();
+
+    sluice::PipelineTimes times = sluice::times_of(pipeline, cameras);
+    const sluice::TimelineReport report = sluice::report_of(times);
+    examples::RunResult run =
+        result_of(std::string(to_string(schedule)), passed, report, cameras.skipped(), options.rate);
+    print(out, run, passed, report.latency);
     keep_last(times, static_cast<std::size_t>(timelines.timed_batches()));
     timelines.add(sluice::timeline_of(times, run.schedule));
     return run;

@@ -48,6 +48,13 @@ void at_once(int rounds, Works... works) {
         thread.join();
 }
 
+// Two functions, each on a thread of its own.
+template <class One, class Another>
+void meet(One one, Another another) {
+    at_once(
+        200, [&](int) { one(); }, [&](int) { another(); });
+}
+
 const std::exception_ptr failure = std::make_exception_ptr(std::runtime_error("bad pixel"));
 
 } // namespace
@@ -105,12 +112,8 @@ TEST_CASE("threads use one queue, event and semaphore at the same time") {
 
 TEST_CASE("two functions of one object meet, without others that would order them") {
     const HostStream stream, other;
-    HostEvent event({.timing = true}), mark;
+    HostEvent event({.timing = true});
     HostSemaphore semaphore;
-    const auto meet = [](auto one, auto another) {
-        at_once(
-            200, [&](int) { one(); }, [&](int) { another(); });
-    };
     const auto fails = [&] {
         stream.get()->fail(failure);
         stream.get()->clear_failure();
@@ -129,6 +132,20 @@ TEST_CASE("two functions of one object meet, without others that would order the
     meet([&] { event.record(stream); }, [&] { event.get()->wait_on(*other.get()); });
     stream.sync();
     other.sync();
+    meet([&] { semaphore.signal(1); }, [&] { semaphore.get()->reset(); });
+    other.get()->fail(failure);
+    meet([&] { semaphore.signal(other, 1); }, [&] { semaphore.get()->reset(); });
+    CHECK_NOTHROW(other.get()->drain());
+    Host::clear_failure(other.get());
+    const auto allocates = [] { Host::free_device(Host::allocate_device(8)); };
+    meet(allocates, [] { (void)Host::device_memory_in_use(); });
+    meet(allocates, [&] { (void)Host::is_device_memory(&event); });
+    CHECK_NOTHROW(stream.sync());
+}
+
+TEST_CASE("a capture meets what others do with its stream, its events and itself") {
+    const HostStream stream, other;
+    HostEvent mark;
     const auto captures = [&] {
         Host::begin_capture(stream.get(), CaptureMode::relaxed);
         try {
@@ -178,14 +195,6 @@ TEST_CASE("two functions of one object meet, without others that would order the
     const auto begins = [&](int) { captures(); };
     at_once(300, begins, breaks, breaks);
     at_once(300, begins, breaks, asks);
-    meet([&] { semaphore.signal(1); }, [&] { semaphore.get()->reset(); });
-    other.get()->fail(failure);
-    meet([&] { semaphore.signal(other, 1); }, [&] { semaphore.get()->reset(); });
-    CHECK_NOTHROW(other.get()->drain());
-    Host::clear_failure(other.get());
-    const auto allocates = [] { Host::free_device(Host::allocate_device(8)); };
-    meet(allocates, [] { (void)Host::device_memory_in_use(); });
-    meet(allocates, [&] { (void)Host::is_device_memory(&event); });
     CHECK_NOTHROW(stream.sync());
     Host::clear_failure(other.get());
 }

@@ -1,6 +1,8 @@
 // Activities of devices in numbers: random ones against a count by ticks.
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <random>
 #include <set>
 
@@ -15,28 +17,30 @@ namespace report_device_activity_random {
 using namespace sluice;
 using namespace sluice::test;
 
-TEST_CASE("random activities: causes, shares and stages are those of a count tick by tick") {
-    std::mt19937 random(11);
-    const auto draw = [&](int below) { return static_cast<int>(random() % static_cast<unsigned>(below)); };
-    for (int round = 0; round < 200; ++round) {
-        constexpr int ticks = 60;
-        std::array<std::set<int>, 6> held; // the ticks of each cause
-        std::array<std::set<int>, 3> ran;  // the ticks in which each stage ran something
-        std::array<int, 3> counts{};
-        Timeline timeline("random");
+namespace {
+
+/// Random activities, calls and spans, and the ticks that they cover.
+struct Round {
+    static constexpr int ticks = 60;
+    std::array<std::set<int>, 6> held; // the ticks of each cause
+    std::array<std::set<int>, 3> ran;  // the ticks in which each stage ran something
+    std::array<int, 3> counts{};
+    Timeline timeline{"random"};
+    DeviceActivities activities;
+    int from, to;
+
+    explicit Round(std::mt19937& random) {
+        const auto draw = [&](int below) {
+            return static_cast<int>(random() % static_cast<unsigned>(below));
+        };
         timeline.set_clock_zero(zero);
         timeline.add_row("source", "CPU");
-        const int from = draw(20);
-        const int to = from + 1 + draw(30);
+        from = draw(20);
+        to = from + 1 + draw(30);
         timeline.add({0, 0, double(from), double(from), SpanKind::source}); // the time that is looked at
         timeline.add({0, 0, double(to), double(to), SpanKind::source});
-        DeviceActivities activities;
         activities.names = {"n"};
         activities.stages = {"a", "b", "c"};
-        const auto mark = [&](std::set<int>& set, int begin, int end) {
-            for (int tick = std::max(begin, from); tick < std::min(end, to); ++tick)
-                set.insert(tick);
-        };
         for (int i = draw(14); i > 0; --i) {
             const int begin = draw(ticks);
             const int end = begin + draw(12);
@@ -61,9 +65,22 @@ TEST_CASE("random activities: causes, shares and stages are those of a count tic
                 activities.activities.push_back(activity);
             }
         }
-        std::array<int, 7> causes{};
-        int both = 0, compute_only = 0, copy_only = 0, together = 0;
-        for (int tick = from; tick < to; ++tick) {
+    }
+    void mark(std::set<int>& set, int begin, int end) const {
+        for (int tick = std::max(begin, from); tick < std::min(end, to); ++tick)
+            set.insert(tick);
+    }
+};
+
+/// Ticks by cause, and by what the device and the stages did.
+struct Ticks {
+    std::array<int, 7> causes{};
+    int both = 0, compute_only = 0, copy_only = 0, together = 0;
+
+    explicit Ticks(const Round& of) {
+        for (int tick = of.from; tick < of.to; ++tick) {
+            const auto& held = of.held;
+            const auto& ran = of.ran;
             std::size_t cause = 0;
             while (cause < 6 && !held[cause].contains(tick))
                 ++cause;
@@ -75,26 +92,37 @@ TEST_CASE("random activities: causes, shares and stages are those of a count tic
             copy_only += copies && !computes ? 1 : 0;
             together += ran[0].contains(tick) + ran[1].contains(tick) + ran[2].contains(tick) >= 2 ? 1 : 0;
         }
-        const ActivityReport report = report_of(activities, {.timeline = &timeline});
-        const double wall = to - from;
-        CAPTURE(round);
+    }
+};
+
+} // namespace
+
+TEST_CASE("random activities: causes, shares and stages are those of a count tick by tick") {
+    std::mt19937 random(11);
+    for (int number = 0; number < 200; ++number) {
+        const Round round(random);
+        const Ticks ticks(round);
+        const ActivityReport report = report_of(round.activities, {.timeline = &round.timeline});
+        const double wall = round.to - round.from;
+        CAPTURE(number);
         REQUIRE(report.wall == doctest::Approx(wall));
-        CHECK(report.causes.kernel == doctest::Approx(causes[0]));
-        CHECK(report.causes.copy == doctest::Approx(causes[1]));
-        CHECK(report.causes.set == doctest::Approx(causes[2]));
-        CHECK(report.causes.communication == doctest::Approx(causes[3]));
-        CHECK(report.causes.runtime == doctest::Approx(causes[4]));
-        CHECK(report.causes.source == doctest::Approx(causes[5]));
-        CHECK(report.causes.other == doctest::Approx(causes[6]));
-        CHECK(report.device.both * wall == doctest::Approx(both));
-        CHECK(report.device.compute_only * wall == doctest::Approx(compute_only));
-        CHECK(report.device.copy_only * wall == doctest::Approx(copy_only));
-        CHECK(report.device.neither * wall == doctest::Approx(wall - both - compute_only - copy_only));
-        CHECK(report.overlap * wall == doctest::Approx(together));
+        CHECK(report.causes.kernel == doctest::Approx(ticks.causes[0]));
+        CHECK(report.causes.copy == doctest::Approx(ticks.causes[1]));
+        CHECK(report.causes.set == doctest::Approx(ticks.causes[2]));
+        CHECK(report.causes.communication == doctest::Approx(ticks.causes[3]));
+        CHECK(report.causes.runtime == doctest::Approx(ticks.causes[4]));
+        CHECK(report.causes.source == doctest::Approx(ticks.causes[5]));
+        CHECK(report.causes.other == doctest::Approx(ticks.causes[6]));
+        CHECK(report.device.both * wall == doctest::Approx(ticks.both));
+        CHECK(report.device.compute_only * wall == doctest::Approx(ticks.compute_only));
+        CHECK(report.device.copy_only * wall == doctest::Approx(ticks.copy_only));
+        CHECK(report.device.neither * wall ==
+              doctest::Approx(wall - ticks.both - ticks.compute_only - ticks.copy_only));
+        CHECK(report.overlap * wall == doctest::Approx(ticks.together));
         for (const StageActivity& stage : report.stages) {
             const auto i = static_cast<std::size_t>(stage.name[0] - 'a');
-            CHECK(stage.busy == doctest::Approx(double(ran[i].size())));
-            CHECK(stage.activities == static_cast<std::size_t>(counts[i]));
+            CHECK(stage.busy == doctest::Approx(double(round.ran[i].size())));
+            CHECK(stage.activities == static_cast<std::size_t>(round.counts[i]));
         }
     }
 }
