@@ -133,22 +133,20 @@ void lead(Subject& subject) {
     subject.finish();
 }
 
-void overload(const OverloadRow& row, Ends& ends, double seconds) {
-    const std::unique_ptr<Subject> subject = row.make();
-    lead(*subject);
-    const Counts before = subject->counts();
-    const Time length = static_cast<Time>(seconds * 1e9);
-    const auto most = static_cast<std::size_t>(length / frame_period + 1);
-    std::vector<Time> got(most), taken(most);
-    std::vector<std::uint32_t> numbers(most);
-    std::fill(got.begin(), got.end(), 1); // so that their pages are there
-    std::fill(taken.begin(), taken.end(), 1);
-    std::fill(numbers.begin(), numbers.end(), 1);
-    ends.restart(most);
-    ends.compare_clocks(true);
+// What a camera that doesn't wait has handed over, and when.
+struct Handed {
+    std::vector<Time> got, taken;
+    std::vector<std::uint32_t> numbers;
+    std::size_t count = 0, refused = 0, skipped = 0;
+    Time longest = 0;  // call
+    double memory = 0; // by how much it grew from a quarter on
 
-    std::size_t count = 0, refused = 0, skipped = 0, frame = 0;
-    Time longest = 0;
+    explicit Handed(std::size_t most)
+        : got(most, 1), taken(most, 1), numbers(most, 1) {} // so that their pages are there
+};
+
+void hand_over(Subject& subject, Ends& ends, Time length, Handed& handed) {
+    std::size_t frame = 0;
     double memory = memory_of(ends);
     bool has_memory = false;
     const Time begun = now() + frame_period;
@@ -168,57 +166,73 @@ void overload(const OverloadRow& row, Ends& ends, double seconds) {
         const std::size_t expected = frame;
         while (comes_at(frame) < now())
             ++frame; // The camera doesn't wait.
-        skipped += frame - expected;
+        handed.skipped += frame - expected;
         if (comes_at(frame) >= begun + length)
             break;
         wait_until(comes_at(frame));
         const Time time = now();
-        const bool is_taken = subject->take({static_cast<std::uint32_t>(frame)});
+        const bool is_taken = subject.take({static_cast<std::uint32_t>(frame)});
         const Time after = now();
-        longest = std::max(longest, after - time);
+        handed.longest = std::max(handed.longest, after - time);
         if (is_taken) {
-            got[count] = time;
-            taken[count] = after;
-            numbers[count++] = static_cast<std::uint32_t>(frame);
+            handed.got[handed.count] = time;
+            handed.taken[handed.count] = after;
+            handed.numbers[handed.count++] = static_cast<std::uint32_t>(frame);
         } else {
-            ++refused;
+            ++handed.refused;
         }
         ++frame;
     }
-    memory = memory_of(ends) - memory;
+    handed.memory = memory_of(ends) - memory;
+}
+
+void check_counts(const std::string& who, const Counts& before, const Counts& after, const Handed& handed,
+                  std::size_t done) {
+    if (done != handed.count)
+        faults.push_back(who + std::to_string(done) + " batches are done of " + std::to_string(handed.count));
+    if (after.submitted - before.submitted != handed.count ||
+        after.completed - before.completed != handed.count ||
+        after.dropped - before.dropped != handed.refused)
+        faults.push_back(who + "it counts " + std::to_string(after.submitted - before.submitted) +
+                         " submitted, " + std::to_string(after.completed - before.completed) +
+                         " completed and " + std::to_string(after.dropped - before.dropped) +
+                         " dropped instead of " + std::to_string(handed.count) + ", as many and " +
+                         std::to_string(handed.refused));
+}
+
+void overload(const OverloadRow& row, Ends& ends, double seconds) {
+    const std::unique_ptr<Subject> subject = row.make();
+    lead(*subject);
+    const Counts before = subject->counts();
+    const Time length = static_cast<Time>(seconds * 1e9);
+    Handed handed(static_cast<std::size_t>(length / frame_period + 1));
+    ends.restart(handed.got.size());
+    ends.compare_clocks(true);
+    hand_over(*subject, ends, length, handed);
     subject->finish();
     ends.compare_clocks(true);
 
     const std::vector<End> done = ends.read();
-    const Counts after = subject->counts();
     const std::string who = "(" + row.letter + ") " + row.name + ": ";
-    if (done.size() != count)
-        faults.push_back(who + std::to_string(done.size()) + " batches are done of " + std::to_string(count));
-    if (after.submitted - before.submitted != count || after.completed - before.completed != count ||
-        after.dropped - before.dropped != refused)
-        faults.push_back(who + "it counts " + std::to_string(after.submitted - before.submitted) +
-                         " submitted, " + std::to_string(after.completed - before.completed) +
-                         " completed and " + std::to_string(after.dropped - before.dropped) +
-                         " dropped instead of " + std::to_string(count) + ", as many and " +
-                         std::to_string(refused));
+    check_counts(who, before, subject->counts(), handed, done.size());
     std::vector<double> ages;
     std::size_t under_way = 0, ended = 0;
-    for (std::size_t i = 0; i < std::min(count, done.size()); ++i) {
-        if (done[i].number != numbers[i]) {
+    for (std::size_t i = 0; i < std::min(handed.count, done.size()); ++i) {
+        if (done[i].number != handed.numbers[i]) {
             faults.push_back(who + "frame " + std::to_string(done[i].number) + " came out where " +
-                             std::to_string(numbers[i]) + " went in");
+                             std::to_string(handed.numbers[i]) + " went in");
             break;
         }
-        ages.push_back((done[i].time - static_cast<double>(got[i])) * 1e-6);
-        while (ended < done.size() && done[ended].time <= static_cast<double>(taken[i]))
+        ages.push_back((done[i].time - static_cast<double>(handed.got[i])) * 1e-6);
+        while (ended < done.size() && done[ended].time <= static_cast<double>(handed.taken[i]))
             ++ended;
         under_way = std::max(under_way, i + 1 - std::min(ended, i + 1));
     }
     std::sort(ages.begin(), ages.end());
     std::printf("(%s) %-26s %8.2f %8.2f %8.2f %8.2f %8zu %8zu %8zu %9zu %8.2f %7.1f\n", row.letter.c_str(),
                 row.name.c_str(), part_of(ages, 0.5), part_of(ages, 0.99), part_of(ages, 0.999),
-                part_of(ages, 1), count, refused, skipped, under_way, static_cast<double>(longest) * 1e-6,
-                memory);
+                part_of(ages, 1), handed.count, handed.refused, handed.skipped, under_way,
+                static_cast<double>(handed.longest) * 1e-6, handed.memory);
     std::fflush(stdout);
     if (row.in_flight != 0 && under_way > row.in_flight)
         faults.push_back(who + std::to_string(under_way) + " batches were under way at once");
@@ -226,8 +240,8 @@ void overload(const OverloadRow& row, Ends& ends, double seconds) {
         missed.push_back(who + "p50 is above " + text(row.most_p50) + " ms");
     if (row.most_p99 > 0 && part_of(ages, 0.99) > row.most_p99)
         missed.push_back(who + "p99 is above " + text(row.most_p99) + " ms");
-    if ((row.most_p50 > 0 || row.most_p99 > 0) && memory > 4)
-        missed.push_back(who + "memory grew by " + text(memory) + " MiB");
+    if ((row.most_p50 > 0 || row.most_p99 > 0) && handed.memory > 4)
+        missed.push_back(who + "memory grew by " + text(handed.memory) + " MiB");
 }
 
 // One turn of one side: adds microseconds of each batch.

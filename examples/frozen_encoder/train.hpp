@@ -77,6 +77,23 @@ void fill(const Workload& workload, std::size_t index, Batch<B>& out) {
     out.content = content;
 }
 
+/// Copies a batch's features, as between devices.
+template <sluice::Backend B>
+void copy_features(sluice::BasicStreamRef<B> stream, Features<B>& to, const Features<B>& from) {
+    copy(stream, to.values, from.values);
+    copy(stream, to.labels, from.labels);
+    copy(stream, to.rate, from.rate);
+}
+
+/// How many slots a source has. Where batches come round again, each slot holds the same one each time, and is filled once.
+inline int source_slots(const Plan& plan, int workers) {
+    const int slots = workers + 3;
+    if (plan.distinct == 0)
+        return slots;
+    return slots + static_cast<int>((plan.distinct - static_cast<std::size_t>(slots) % plan.distinct) %
+                                    plan.distinct);
+}
+
 /// What `train` gives: the training, and how much of the device's memory was taken while it ran.
 struct MeasuredTraining : examples::Training {
     std::optional<std::size_t> memory_taken;
@@ -115,10 +132,7 @@ MeasuredTraining train(const Workload& workload, nn::Encoder<B>& encoder, nn::De
     using StreamRef = sluice::BasicStreamRef<B>;
     using Loss = sluice::DeviceBuffer<float, B>;
     const Plan& plan = workload.plan();
-    const std::size_t steps = plan.warmup + plan.steps;
-
-    const std::size_t first = checkpoints.first_step();
-
+    const std::size_t steps = plan.warmup + plan.steps, first = checkpoints.first_step();
     MeasuredTraining training;
     training.losses.reserve(steps);
     if (checkpoints.resumed() != nullptr)
@@ -146,11 +160,8 @@ MeasuredTraining train(const Workload& workload, nn::Encoder<B>& encoder, nn::De
     }
     sluice::Stage train{"train",
                         [&](StreamRef stream, Features<B>& in, Loss& loss) {
-                            if (there) {
-                                copy(stream, there->values, in.values);
-                                copy(stream, there->labels, in.labels);
-                                copy(stream, there->rate, in.rate);
-                            }
+                            if (there)
+                                copy_features(stream, *there, in);
                             Features<B>& features = there ? *there : in;
                             if (placement.only == Network::encoder)
                                 fill_bytes(stream, loss, 0);
@@ -169,15 +180,10 @@ MeasuredTraining train(const Workload& workload, nn::Encoder<B>& encoder, nn::De
                               {.schedule = schedule,
                                .graph_each_stage = schedule == sluice::Schedule::graphed,
                                .timed_batches = timelines.timed_batches()}};
-    // Where batches come round again, each slot holds the same one each time, and is filled once.
-    int slots = workers + 3;
-    if (plan.distinct > 0)
-        slots += static_cast<int>((plan.distinct - static_cast<std::size_t>(slots) % plan.distinct) %
-                                  plan.distinct);
     sluice::Source source{[&](int) { return Batch<B>(plan); },
                           [&](std::size_t index, Batch<B>& out) { fill(workload, first + index, out); },
                           sluice::SourceOptions<B>{.workers = workers,
-                                                   .slots = slots,
+                                                   .slots = source_slots(plan, workers),
                                                    .batches = steps - first,
                                                    .timed_batches = examples::noted_fills}};
     const auto save_if_due = [&](std::size_t step) {

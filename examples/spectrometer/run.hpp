@@ -66,6 +66,20 @@ inline std::vector<float> hann_window(std::size_t size) {
     return window;
 }
 
+/// The mean of `pieces` spectra that were added up.
+inline std::vector<float> mean_of(std::span<const float> sum, std::size_t pieces) {
+    std::vector<float> mean(sum.begin(), sum.end());
+    for (float& power : mean)
+        power /= static_cast<float>(pieces);
+    return mean;
+}
+
+inline void set_speed(examples::RunResult& run, std::size_t steps, double seconds) {
+    run.steps_per_second = static_cast<double>(steps) / seconds;
+    run.step_microseconds = 1e6 / run.steps_per_second;
+    run.loss_first = run.loss_last = std::numeric_limits<double>::quiet_NaN(); // null in JSON
+}
+
 /// Takes the spectra of all samples under `schedule`. Adds seconds, and more in JSON, to `run`.
 template <sluice::Backend B>
 Summary observe(const Options& options, std::size_t blocks, sluice::Schedule schedule,
@@ -105,9 +119,7 @@ Summary observe(const Options& options, std::size_t blocks, sluice::Schedule sch
                             std::size_t pieces = static_cast<std::size_t>(turn.index + 1) * transforms;
                             if (summary.spectra() == 0 && pieces > 1)
                                 --pieces;
-                            std::vector<float> mean(in.power.begin(), in.power.end());
-                            for (float& power : mean)
-                                power /= static_cast<float>(pieces);
+                            const std::vector<float> mean = mean_of(in.power.span(), pieces);
                             summary.add(mean);
                             file.add(mean);
                         }};
@@ -143,9 +155,7 @@ Summary observe(const Options& options, std::size_t blocks, sluice::Schedule sch
 
     timelines.add(pipeline, source, to_string(schedule));
     run.schedule = to_string(schedule);
-    run.steps_per_second = static_cast<double>(blocks) / seconds.count();
-    run.step_microseconds = 1e6 / run.steps_per_second;
-    run.loss_first = run.loss_last = std::numeric_limits<double>::quiet_NaN(); // null in JSON
+    set_speed(run, blocks, seconds.count());
     const auto counters = pipeline.graph_counters();
     run.extra = {{"spectra", static_cast<std::int64_t>(summary.spectra())},
                  {"captures", static_cast<std::int64_t>(counters.captures)},

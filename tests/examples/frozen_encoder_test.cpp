@@ -70,6 +70,19 @@ TEST_CASE("frozen_encoder learns digits, with the same bits under every schedule
                           file("encoder") + ": expected an encoder of this network");
 }
 
+namespace {
+
+void check_rows_of_ranks(const std::string& picture) {
+    const sluice_test::Bytes bytes = sluice_test::contents(picture);
+    const std::string drawn(bytes.begin(), bytes.end());
+    for (const std::string rank : {"rank 0: ", "rank 1: "}) {
+        for (const char* row : {"copy", "encode", "train", "report", "submit"})
+            CHECK(drawn.find(rank + row) != std::string::npos);
+    }
+}
+
+} // namespace
+
 TEST_CASE("frozen_encoder trained by several ranks takes the steps of one with all their images") {
     const ScratchFolder scratch;
     const auto file = [&](const char* name) { return (scratch.path() / name).string(); };
@@ -133,12 +146,7 @@ TEST_CASE("frozen_encoder trained by several ranks takes the steps of one with a
     CHECK(resumed.report.at("runs")[0].at("weights") == hash);
     for (const char* name : {"ranks.svg", "ranks.html", "ranks.pftrace"}) {
         CAPTURE(name);
-        const sluice_test::Bytes bytes = sluice_test::contents(file(name));
-        const std::string drawn(bytes.begin(), bytes.end());
-        for (const std::string rank : {"rank 0: ", "rank 1: "}) {
-            for (const char* row : {"copy", "encode", "train", "report", "submit"})
-                CHECK(drawn.find(rank + row) != std::string::npos);
-        }
+        check_rows_of_ranks(file(name));
     }
 
     program.check_refused(small + " --batch 2 --schedule serial --resume " + files + "_3",

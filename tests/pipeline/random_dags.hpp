@@ -130,50 +130,97 @@ private:
     D dag_;
 };
 
+/// One of several, drawn.
+template <class First, class... Others>
+First pick(RandomChoice& random, First first, Others... others) {
+    const std::array<First, 1 + sizeof...(Others)> all{first, others...};
+    return all[random.below(static_cast<std::uint32_t>(all.size()))];
+}
+
+/// Draws lanes, graphs and shares of stages.
+template <Backend B>
+void draw_stages(RandomChoice& random, DagShape shape, DagOf<B>& dag) {
+    static const bool shares = can_share<B>();
+    for (std::size_t stage = 0; stage < shape.size(); ++stage) {
+        // What makes nothing has nowhere but its memory to leave a trace.
+        const bool may = shape[stage].output && shape[stage].window < 2 && shape[stage].every == 1 &&
+                         batches_a_run(shape, stage) == 1;
+        dag.lanes[stage] = may && random.below(3) == 0 ? pick(random, 2, 3) : 1;
+        dag.graphed[stage] = random.below(12) != 0;
+        if (shares && !shape[stage].cpu && random.below(16) == 0)
+            dag.multiprocessors[stage] = 8;
+    }
+}
+
+/// Submits `count` batches, of which `distinct` differ, and calls `at_random` after each: one by one, of a source, or of two.
+template <Backend B, class AtRandom>
+void submit_randomly(RandomChoice& random, RandomPipeline<B>& pipeline, const Inputs<B>& inputs,
+                     std::size_t words, std::size_t count, std::size_t distinct, AtRandom at_random) {
+    if (random.below(2) == 0) {
+        for (std::size_t batch = 0; batch < count; ++batch) {
+            pipeline.submit_to_stay(inputs[batch % distinct]);
+            at_random();
+        }
+        return;
+    }
+    const auto make = [=](int) { return PinnedBuffer<Word, B>(words); };
+    const auto fill_words = [=](std::size_t index, PinnedBuffer<Word, B>& out) {
+        for (std::size_t i = 0; i < words; ++i)
+            out[i] = input_word(index % distinct, i);
+    };
+    const SourceOptions<B> of_source{
+        .workers = pick(random, 0, 1, 2), .slots = pick(random, 1, 2, 3, 8), .batches = count};
+    Source source{make, fill_words, of_source};
+    const auto submit_all = [&](auto& batches) {
+        for (const auto& batch : batches) {
+            pipeline.submit(batch);
+            at_random();
+        }
+    };
+    if (random.below(2) == 0) {
+        submit_all(source);
+    } else { // Of two sources, of which one batch and the other is read.
+        using Both = PinnedSpan<const Word, B>;
+        Source other{make, fill_words, of_source};
+        auto zipped = zip(source, other, [step = 0](const Both& first, const Both& second) mutable {
+            return ++step % 2 == 0 ? first : second;
+        });
+        submit_all(zipped);
+    }
+}
+
 /// Runs one shape `times` times, each time in another way.
 template <Backend B>
 void check_randomly(DagShape shape, std::unique_ptr<RandomDag<B>> (*make_dag)(std::size_t words),
                     std::uint64_t seed, int times) {
     constexpr std::size_t words = 16;
     static const Inputs<B> inputs(6, words);
-    static const bool shares = can_share<B>();
     RandomChoice random(seed + 1000);
     for (int time = 0; time < times; ++time) {
         CAPTURE(seed);
         CAPTURE(time);
-        const auto pick = [&](auto... of) {
-            const std::array all{of...};
-            return all[random.below(static_cast<std::uint32_t>(all.size()))];
-        };
-        const Schedule schedule = pick(Schedule::serial, Schedule::overlapped, Schedule::overlapped,
+        const Schedule schedule = pick(random, Schedule::serial, Schedule::overlapped, Schedule::overlapped,
                                        Schedule::graphed, Schedule::graphed);
-        const std::size_t distinct = pick(1u, 2u, 3u, 6u);
-        const std::size_t count = pick(3u, 20u, 40u, 100u);
+        const std::size_t distinct = pick(random, 1u, 2u, 3u, 6u);
+        const std::size_t count = pick(random, 3u, 20u, 40u, 100u);
         const std::unique_ptr<RandomDag<B>> held = make_dag(words);
         DagOf<B>& dag = held->dag();
-        for (std::size_t stage = 0; stage < shape.size(); ++stage) {
-            // What makes nothing has nowhere but its memory to leave a trace.
-            const bool may = shape[stage].output && shape[stage].window < 2 && shape[stage].every == 1 &&
-                             batches_a_run(shape, stage) == 1;
-            dag.lanes[stage] = may && random.below(3) == 0 ? pick(2, 3) : 1;
-            dag.graphed[stage] = random.below(12) != 0;
-            if (shares && !shape[stage].cpu && random.below(16) == 0)
-                dag.multiprocessors[stage] = 8;
-        }
-        PipelineOptions options = dag_options(schedule, pick(1, 2, 3, 4), pick(0, 1, 4, 5, 16));
+        draw_stages(random, shape, dag);
+        PipelineOptions options =
+            dag_options(schedule, pick(random, 1, 2, 3, 4), pick(random, 0, 1, 4, 5, 16));
         options.launch_blocking = random.below(12) == 0;
         options.slots = held->slots_for(options);
         Delay::set({.seed = seed * 1000 + static_cast<std::uint64_t>(time),
-                    .one_in = pick(0u, 3u, 10u),
-                    .microseconds = pick(50u, 300u)});
-        const std::uint32_t end_in = pick(0u, 0u, 5u, 20u);
+                    .one_in = pick(random, 0u, 3u, 10u),
+                    .microseconds = pick(random, 50u, 300u)});
+        const std::uint32_t end_in = pick(random, 0u, 0u, 5u, 20u);
         CAPTURE(std::string(to_string(schedule)));
         CAPTURE(options.slots);
         CAPTURE(options.steps_per_graph);
         CAPTURE(count);
         const std::unique_ptr<RandomPipeline<B>> pipeline = held->pipeline(options);
         std::vector<std::size_t> ends;
-        const auto at_random = [&] {
+        submit_randomly(random, *pipeline, inputs, words, count, distinct, [&] {
             if (end_in == 0 || random.below(end_in) != 0)
                 return;
             if (random.below(2) == 0) {
@@ -182,38 +229,7 @@ void check_randomly(DagShape shape, std::unique_ptr<RandomDag<B>> (*make_dag)(st
                 pipeline->finish();
                 ends.push_back(pipeline->submitted());
             }
-        };
-        if (random.below(2) == 0) {
-            for (std::size_t batch = 0; batch < count; ++batch) {
-                pipeline->submit_to_stay(inputs[batch % distinct]);
-                at_random();
-            }
-        } else {
-            const auto make = [](int) { return PinnedBuffer<Word, B>(words); };
-            const auto fill_words = [=](std::size_t index, PinnedBuffer<Word, B>& out) {
-                for (std::size_t i = 0; i < words; ++i)
-                    out[i] = input_word(index % distinct, i);
-            };
-            const SourceOptions<B> of_source{
-                .workers = pick(0, 1, 2), .slots = pick(1, 2, 3, 8), .batches = count};
-            Source source{make, fill_words, of_source};
-            const auto submit_all = [&](auto& batches) {
-                for (const auto& batch : batches) {
-                    pipeline->submit(batch);
-                    at_random();
-                }
-            };
-            if (random.below(2) == 0) {
-                submit_all(source);
-            } else { // Of two sources, of which one batch and the other is read.
-                using Both = PinnedSpan<const Word, B>;
-                Source other{make, fill_words, of_source};
-                auto zipped = zip(source, other, [step = 0](const Both& first, const Both& second) mutable {
-                    return ++step % 2 == 0 ? first : second;
-                });
-                submit_all(zipped);
-            }
-        }
+        });
         pipeline->finish();
         CHECK(pipeline->submitted() == count);
         CHECK(dag.memories() == dag.expected(repeating(count, distinct), nullptr, ends));
