@@ -151,6 +151,23 @@ TEST_CASE("reset in a capture makes what comes after it wait for the reductions 
     CHECK(read(stream, gradient) == Values{4, 4, 8});
 }
 
+TEST_CASE("reset in a capture joins the one reduction that has begun, so that the capture can end there") {
+    if (!enough_devices(1))
+        return;
+    std::vector<Comm> ends = communicators(1);
+    Gradient gradient{ends[0], {2, 1}, {.bytes = 0}};
+    const BasicStream<B> stream;
+    GraphCapture<int, B> graphs(at_once());
+    const auto work = [&](Ref s) {
+        make(s, gradient, 0, 3);
+        gradient.reset(s);
+    };
+    (void)graphs.run(stream, 1, work);
+    CHECK(graphs.refusal(1) == "");
+    CHECK(graphs.run(stream, 1, work).replayed());
+    stream.sync();
+}
+
 TEST_CASE("reset in a capture waits for no reduction of before, where the capture has only begun a bucket") {
     if (!enough_devices(1))
         return;

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <random>
 #include <set>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include <sluice/pipeline/detail/core/key_numbers.hpp>
 #include <sluice/pipeline/detail/core/pending_batches.hpp>
+#include <sluice/pipeline/detail/core/slot_table.hpp>
 #include <sluice/sluice.hpp>
 
 namespace pipeline_core_keys {
@@ -239,6 +241,77 @@ TEST_CASE(
     CHECK_FALSE(pending.append_shapes(untold, 5, 5, 6));
     detail::PendingBatches<Host> unread(4, false);
     CHECK_FALSE(unread.append_shapes(without, 0, 0, 1));
+}
+
+TEST_CASE("core: slots have one number for each state, which tells allocations and not addresses") {
+    struct Pair {
+        const int* at;
+        std::uint64_t value;
+    };
+    for (const bool by_bytes : {true, false}) {
+        CAPTURE(by_bytes);
+        static int keys = 0;
+        keys = 0;
+        const detail::SlotOps ops{.bytes = sizeof(Pair),
+                                  .empty = false,
+                                  .told_by_bytes = by_bytes,
+                                  .has_host_part = false,
+                                  .append_key =
+                                      [](detail::KeyBytes&, const void*) {
+                                          ++keys;
+                                          return true;
+                                      },
+                                  .make = [](void*, int) -> void* { return new Pair{}; },
+                                  .destroy = [](void* slot) noexcept { delete static_cast<Pair*>(slot); },
+                                  .show_memory = nullptr};
+        detail::SlotTable table(4, 2);
+        detail::StagePlan stages[4]; // The second is a CPU stage's, and the third one's are the first one's.
+        for (int maker = 0; maker < 4; ++maker) {
+            stages[maker].maker = maker;
+            for (std::size_t slot = 0; slot < 2; ++slot)
+                table.make(static_cast<std::size_t>(maker), slot, ops, nullptr, "some");
+        }
+        stages[1].capturable = false;
+        stages[2].hands_on = true;
+        stages[3].maker = -1;
+        detail::PlanData plan;
+        plan.stages = stages;
+        detail::SlotsNumber number(plan, table);
+        const auto pair = [&](std::size_t maker, std::size_t slot) -> Pair& {
+            return *static_cast<Pair*>(table.at(maker, slot));
+        };
+        const std::uint64_t first = number.get();
+        CHECK(first != 0);
+        CHECK(number.get() == first);
+        CHECK(keys == (by_bytes ? 0 : 4)); // of two slots, twice
+        for (std::size_t maker = 0; maker < 4; ++maker) {
+            for (std::size_t slot = 0; slot < 2; ++slot) {
+                pair(maker, slot).value = 7;
+                CHECK((number.get() == first) == (maker != 0));
+                pair(maker, slot).value = 0;
+                CHECK(number.get() == first);
+            }
+        }
+        // One address, of one allocation after the other.
+        std::optional<PinnedBuffer<int, Host>> memory(std::in_place, std::size_t{1000});
+        const int* const at = memory->data();
+        pair(0, 1).at = at;
+        const std::uint64_t pointing = number.get();
+        CHECK(pointing != first);
+        {
+            const PinnedBuffer<int, Host> other(1);
+            CHECK(number.get() == pointing);
+        }
+        CHECK(number.get() == pointing);
+        for (int attempt = 0; attempt < 5; ++attempt) {
+            memory.reset();
+            memory.emplace(std::size_t{1000});
+            if (memory->data() != at)
+                continue;
+            CHECK(number.get() != pointing);
+            break;
+        }
+    }
 }
 
 } // namespace pipeline_core_keys

@@ -12,6 +12,7 @@
 #include "pipeline/readback_case.hpp"
 #include "support/alive.hpp"
 #include "support/gate.hpp"
+#include "support/waits.hpp"
 
 namespace pipeline_readback_replays {
 
@@ -172,6 +173,28 @@ TEST_CASE("Readback: a graph that is evicted with results under way loses none, 
         late->launch(stream);
     }
     CHECK(alive_now<B>() == before);
+}
+
+TEST_CASE(
+    "Readback: reset waits for the results that replays have under way, since their places serve again") {
+    if (!streams_overlap<B>())
+        return;
+    Delay::set({.one_in = 0});
+    const BasicStream<B> stream;
+    Counter<B> counter(stream);
+    Gate<B> gate;
+    Notes notes;
+    Readback<Word, B> readback(words, notes.handler(), 2);
+    Replayable<B> work(stream, [&](BasicStreamRef<B> s) { counter.raise_and_push(s, readback); });
+    work.launch(stream);
+    readback.finish();
+    gate.hold(stream);
+    work.launch(stream);
+    CHECK(returns_after_opening(gate, [&] { readback.reset(); }));
+    notes.values.clear();
+    work.launch(stream);
+    readback.finish();
+    CHECK(notes.values == std::vector<Word>{3});
 }
 
 TEST_CASE("Readback: reset drops what replays have pushed, and they go on") {

@@ -207,6 +207,22 @@ TEST_CASE("zip: waits for slots that other threads hold, and tells how many batc
     thread.join();
 }
 
+TEST_CASE("zip: what it has taken and not handed on is among the batches that are ready") {
+    auto left = words_source<0>({.workers = 1, .slots = 5, .batches = 4});
+    auto right = words_source<1>({.workers = 1, .batches = 2});
+    bool fails = true;
+    auto zipped = zip(left, right, [&](const Left& first, const Right& second) {
+        if (std::exchange(fails, false))
+            throw std::runtime_error("not these");
+        return Zipped<Left, Right>{first, second};
+    });
+    CHECK_THROWS_WITH((void)zipped.next(), "not these");
+    REQUIRE(eventually([&] { return left.filled() == 3 && right.filled() == 1; }));
+    CHECK(zipped.filled() == 2);
+    CHECK(zipped.next()->second.words[0] == word_of(1, 0));
+    CHECK(zipped.filled() == 1);
+}
+
 TEST_CASE("zip: what is captured of a batch may refer to it") {
     auto left = words_source<0>({.workers = 1, .slots = 3, .batches = 40});
     auto right = words_source<1>({.workers = 2, .slots = 4, .batches = 40});
