@@ -1,7 +1,9 @@
 // Schedule::graphed: what tells steps apart, and slots that change on the host from some batch on.
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -79,6 +81,56 @@ TEST_CASE("graphed: stages are as far behind as they are deep, unless a slot tha
     CHECK(lags(2, {{3, 1}}) == Lags{0, 1, 2, 3});
     CHECK(lags(2, {{3, 0}}) == Lags{0, 1, 2, 2});
     CHECK(lags(3, {{3, 0}}) == Lags{0, 1, 2, 3});
+}
+
+TEST_CASE("graphed: lags of stages on one stream are lowered as little as their order and the slots allow") {
+    std::mt19937 random(3);
+    constexpr std::size_t most = 4;
+    for (int round = 0; round < 400; ++round) {
+        CAPTURE(round);
+        StageTable table;
+        const std::size_t stages = 1 + random() % most, slots = 1 + random() % 2;
+        detail::List<std::size_t> lags(stages), first_on_stream(stages);
+        std::vector<std::size_t> given;
+        for (std::size_t i = 0; i < stages; ++i) {
+            first_on_stream[i] = i;
+            if (i > 0 && random() % 2 == 0)
+                first_on_stream[i] = first_on_stream[random() % i];
+            for (std::size_t j = 0; j < i; ++j)
+                table.holds[i * stages + j] = random() % 3 == 0;
+            given.push_back(i == 0 ? 0 : random() % most);
+            lags[i] = given[i];
+        }
+        detail::PlanData plan;
+        plan.stages = {table.stages.data(), stages};
+        plan.reads = plan.holds = table.holds;
+        const auto is_right = [&](const std::vector<std::size_t>& of) {
+            for (std::size_t i = 0; i < stages; ++i) {
+                for (std::size_t j = 0; j < i; ++j) {
+                    const bool one_stream = first_on_stream[i] == first_on_stream[j];
+                    if (!one_stream && !plan.takes_slot_of(i, j))
+                        continue;
+                    if (of[j] > of[i] || of[i] > of[j] + (one_stream ? 1 : slots))
+                        return false;
+                }
+            }
+            return true;
+        };
+        // Of all that are no larger than the given ones and right, the largest of each.
+        std::vector<std::size_t> best(stages, 0), tried(stages, 0);
+        for (std::size_t which = 0; which < 256; ++which) {
+            bool no_larger = true;
+            for (std::size_t i = 0, rest = which; i < stages; ++i, rest /= most) {
+                tried[i] = rest % most;
+                no_larger = no_larger && tried[i] <= given[i];
+            }
+            for (std::size_t i = 0; no_larger && is_right(tried) && i < stages; ++i)
+                best[i] = std::max(best[i], tried[i]);
+        }
+        detail::lower_lags(plan, lags, slots, first_on_stream);
+        for (std::size_t i = 0; i < stages; ++i)
+            CHECK(lags[i] == best[i]);
+    }
 }
 
 TEST_CASE("graphed: a stage that begins to change its slot when it is captured is not replayed") {
