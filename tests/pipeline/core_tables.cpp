@@ -5,6 +5,7 @@
 #include <numeric>
 #include <random>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -119,7 +120,7 @@ struct Tables {
             CAPTURE(stage);
             // Each lasts until it has run again, and until what it reads from and who reads it have. Threads are told by semaphores.
             const detail::StagePlan& own = rates.plan().stages[stage];
-            bool by_event = !own.aside, by_semaphore = own.aside;
+            bool by_semaphore = own.aside;
             for (std::size_t other = 0; other < stages; ++other) {
                 if (other != stage && !plan.reads_output(other, stage) &&
                     (other > stage || !plan.reads_output(stage, other)))
@@ -129,7 +130,7 @@ struct Tables {
             CHECK(own.awaited);
             CHECK(own.reads_batch == plan.stages[stage].reads_batch);
             CHECK(own.needs_semaphore == by_semaphore);
-            CHECK(own.needs_event == by_event);
+            CHECK(own.needs_event == !own.aside);
         }
     }
 
@@ -330,6 +331,59 @@ TEST_CASE("core: rates, slots and what stages are handed, batch by batch") {
         }
         CHECK(made.destroyed == expected);
     }
+}
+
+TEST_CASE("core: what does not go together with rates is refused, and nothing else") {
+    const auto stage = [](int maker, bool hands_on, bool reads_batch) {
+        detail::StagePlan plan;
+        plan.maker = maker;
+        plan.hands_on = hands_on;
+        plan.reads_batch = reads_batch;
+        return plan;
+    };
+    // Of a second stage, behind one that runs `every` times for a slot.
+    const auto refused = [&](int every, const detail::StagePlan& second, int own_every, int lanes) {
+        const std::string first_name = "first", name = "second";
+        const bool reads[4]{false, false, true, false};
+        const int takes[1]{0};
+        const std::size_t windows[2]{1, 1};
+        detail::StagePlan both[2]{stage(0, false, true), second};
+        both[1].takes = takes;
+        both[1].windows = {windows, 1};
+        detail::PlanData plan;
+        plan.stages = both;
+        plan.reads = plan.holds = reads;
+        plan.makers = 2;
+        plan.windows = windows;
+        const Setup setups[2]{{{every, 1}, &first_name}, {{own_every, lanes}, &name}};
+        std::string text;
+        try {
+            const detail::StageRates rates(plan, setups);
+        } catch (const Error& error) {
+            text = error.what();
+        }
+        return text;
+    };
+    const detail::StagePlan makes = stage(1, false, false), nothing = stage(-1, false, false),
+                            changes = stage(0, true, false), reads = stage(1, false, true);
+    CHECK(refused(0, makes, 1, 1) == "stage 'first': StageOptions::every is at least 1 batch, got 0");
+    CHECK(refused(1, makes, -1, 1) == "stage 'second': StageOptions::every is at least 1 batch, got -1");
+    const std::string kinds =
+        "stage 'second': StageOptions::every is for a stage that makes something of its own; this one ";
+    CHECK(refused(1, nothing, 2, 1) == kinds + "makes nothing");
+    CHECK(refused(1, changes, 2, 1) == kinds + "changes what another one makes");
+    CHECK(refused(2, nothing, 1, 1) == "");
+    CHECK(refused(2, changes, 1, 1) == "");
+    CHECK(refused(1, makes, 2, 1) == "");
+    CHECK(refused(2, reads, 1, 1) == "stage 'second': it runs once for 2 batches, and cannot take the batch "
+                                     "itself; let an earlier stage hand on "
+                                     "what it needs");
+    CHECK(refused(1, reads, 2, 1) == "");
+    const std::string lanes =
+        "stage 'second': a stage with StageOptions::every, or one behind it, cannot have lanes, got 2";
+    CHECK(refused(2, makes, 1, 2) == lanes);
+    CHECK(refused(1, makes, 2, 2) == lanes);
+    CHECK(refused(1, makes, 1, 2) == "");
 }
 
 } // namespace pipeline_core_tables

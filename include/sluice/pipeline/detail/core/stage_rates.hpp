@@ -218,11 +218,10 @@ private:
             own.awaited = true;
             stages_.push_back(own);
         }
-        const auto awaited_by = [&](std::size_t stage, bool through_event) {
-            for (std::size_t other = 0; other < stages; ++other) {
-                for (std::size_t i = stages_[other].waits_begin; i < stages_[other].waits_end; ++i) {
-                    const bool aside = stages_[other].aside || stages_[stage].aside;
-                    if (waits_[i].stage == stage && through_event == !aside)
+        const auto awaited_aside = [&](std::size_t stage) {
+            for (const StagePlan& other : stages_) {
+                for (std::size_t i = other.waits_begin; i < other.waits_end; ++i) {
+                    if (waits_[i].stage == stage && other.aside)
                         return true;
                 }
             }
@@ -230,9 +229,8 @@ private:
         };
         for (std::size_t stage = 0; stage < stages; ++stage) {
             StagePlan& own = stages_[stage];
-            own.needs_semaphore = own.aside || awaited_by(stage, false);
-            own.needs_event =
-                !own.aside && (awaited_by(stage, true) || (own.reads_batch && !own.needs_semaphore));
+            own.needs_semaphore = own.aside || awaited_aside(stage);
+            own.needs_event = !own.aside; // its next runs wait for it
         }
         rated_ = plan_;
         rated_.stages = {stages_.data(), stages_.size()};
