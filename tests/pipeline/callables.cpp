@@ -143,4 +143,21 @@ TEST_CASE("Callables: slots are made in the order of the rings, by the construct
     CHECK(made == Log{"cell 0", "cell 1", "cell 2", "text 0", "text 1", "text 2"});
 }
 
+TEST_CASE(
+    "the stage whose callable a thread is in has its name, the first one too, and outside there is none") {
+    std::vector<std::string> seen;
+    const auto note = [&] {
+        const std::string* const stage = detail::CallingPipeline::stage();
+        seen.push_back(stage == nullptr ? "none" : *stage);
+    };
+    Stage first{"first", [&](HostStreamRef, const int&, int&) { note(); }};
+    Stage second{"second", [&](HostStreamRef, const int&) { note(); }};
+    Pipeline pipeline{Stages{first, second}, Slots{[](int) { return 0; }}};
+    note();
+    pipeline.submit(1);
+    note();
+    pipeline.finish();
+    CHECK(seen == std::vector<std::string>{"none", "first", "second", "none"});
+}
+
 } // namespace pipeline_callables
