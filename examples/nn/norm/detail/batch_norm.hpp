@@ -178,6 +178,21 @@ struct ScaleBiasRelu {
     }
 };
 
+/// What normalises an element of the latest batch.
+template <std::size_t Width>
+struct Normalisation {
+    float centre[Width];
+    float inverse[Width];
+
+    SLUICE_HOST_DEVICE Normalisation(const float* mean, const float* inverse_deviation, std::size_t column) {
+        load(mean + column, centre);
+        load(inverse_deviation + column, inverse);
+    }
+    SLUICE_HOST_DEVICE float operator()(float value, std::size_t i) const {
+        return (value - centre[i]) * inverse[i];
+    }
+};
+
 /// Sums the gradient before the ReLU, by itself and times the normalised element, and writes it where it is not the one given.
 template <class T>
 struct GradientMoments {
@@ -190,10 +205,7 @@ struct GradientMoments {
     std::size_t columns;
 
     template <std::size_t Width>
-    struct Column {
-        float centre[Width];
-        float inverse[Width];
-    };
+    using Column = Normalisation<Width>;
     template <std::size_t Width>
     struct Row {
         Vector<T, Width> gradient, other, output, in;
@@ -201,10 +213,7 @@ struct GradientMoments {
 
     template <std::size_t Width>
     SLUICE_HOST_DEVICE Column<Width> of_column(std::size_t column) const {
-        Column<Width> loaded;
-        load(mean + column, loaded.centre);
-        load(inverse_deviation + column, loaded.inverse);
-        return loaded;
+        return {mean, inverse_deviation, column};
     }
     template <std::size_t Width>
     SLUICE_HOST_DEVICE Row<Width> of_row(std::size_t row, std::size_t column) const {
@@ -221,7 +230,7 @@ struct GradientMoments {
         return loaded;
     }
     template <std::size_t Width>
-    SLUICE_HOST_DEVICE void at(std::size_t row, std::size_t column, const Column<Width>& constants,
+    SLUICE_HOST_DEVICE void at(std::size_t row, std::size_t column, const Column<Width>& normalised,
                                const Row<Width>& loaded, float (&first)[Width],
                                float (&second)[Width]) const {
         to_floats(loaded.gradient, first);
@@ -238,7 +247,7 @@ struct GradientMoments {
             to_floats(store(gradient + row * columns + column, first), first);
         for (std::size_t i = 0; i < Width; ++i) {
             const float x = static_cast<float>(loaded.in.values[i]);
-            second[i] = first[i] * ((x - constants.centre[i]) * constants.inverse[i]);
+            second[i] = first[i] * normalised(x, i);
         }
     }
 };
@@ -258,8 +267,7 @@ struct ReluGradientMoments {
     template <std::size_t Width>
     struct Column {
         ScaleBias<Width> relu;
-        float centre[Width];
-        float inverse[Width];
+        Normalisation<Width> normalised;
     };
     template <std::size_t Width>
     struct Row {
@@ -268,10 +276,7 @@ struct ReluGradientMoments {
 
     template <std::size_t Width>
     SLUICE_HOST_DEVICE Column<Width> of_column(std::size_t column) const {
-        Column<Width> loaded{{scale, bias, column}, {}, {}};
-        load(mean + column, loaded.centre);
-        load(inverse_deviation + column, loaded.inverse);
-        return loaded;
+        return {{scale, bias, column}, {mean, inverse_deviation, column}};
     }
     template <std::size_t Width>
     SLUICE_HOST_DEVICE Row<Width> of_row(std::size_t row, std::size_t column) const {
@@ -286,7 +291,7 @@ struct ReluGradientMoments {
             const float x = static_cast<float>(loaded.in.values[i]);
             const float g = static_cast<float>(loaded.gradient.values[i]);
             first[i] = constants.relu.template passes<T>(x, i) ? g : 0.0f;
-            second[i] = first[i] * ((x - constants.centre[i]) * constants.inverse[i]);
+            second[i] = first[i] * constants.normalised(x, i);
         }
     }
 };
@@ -321,12 +326,11 @@ struct InputGradient {
     SLUICE_HOST_DEVICE void operator()(std::size_t row, std::size_t vector) const {
         const std::size_t column = vector * Width;
         const std::size_t at = row * columns + column;
-        float g[Width], x[Width], w[Width], centre[Width], inverse[Width], dw[Width], db[Width];
+        float g[Width], x[Width], w[Width], dw[Width], db[Width];
         load(gradient + at, g);
         load(in + at, x);
         load(weight + column, w);
-        load(mean + column, centre);
-        load(inverse_deviation + column, inverse);
+        const Normalisation<Width> normalised(mean, inverse_deviation, column);
         load(weight_gradient + column, dw);
         load(bias_gradient + column, db);
         if (scale != nullptr) {
@@ -334,10 +338,9 @@ struct InputGradient {
             for (std::size_t i = 0; i < Width; ++i)
                 g[i] = relu.template passes<T>(x[i], i) ? g[i] : 0.0f;
         }
-        for (std::size_t i = 0; i < Width; ++i) {
-            const float normalised = (x[i] - centre[i]) * inverse[i];
-            g[i] = w[i] * inverse[i] * (g[i] - inverse_rows * (db[i] + normalised * dw[i]));
-        }
+        for (std::size_t i = 0; i < Width; ++i)
+            g[i] =
+                w[i] * normalised.inverse[i] * (g[i] - inverse_rows * (db[i] + normalised(x[i], i) * dw[i]));
         store(in_gradient + at, g);
     }
 };
