@@ -244,11 +244,10 @@ TEST_CASE("early: a node begins before the one ahead of it has ended, and waits 
     CudaGraphBuilder builder;
     const auto cleared = builder.copy(place.meeting, from);
     const auto first = builder.kernel({}, meet_first, {cleared}, place.at(), 31, place.wait);
-    // Behind a copy, too, which is over when it begins.
-    const auto second = builder.kernel({}, meet_second, {cleared, first.early()}, place.at());
+    const auto second = builder.kernel({}, meet_second, {first.early()}, place.at());
     builder.empty({second});
     CHECK(builder.graph().nodes() == 4);
-    CHECK(builder.graph().edges() == 4);
+    CHECK(builder.graph().edges() == 3);
     auto executable = builder.instantiate();
     for (unsigned value = 31; value < 34; ++value) {
         executable.set(first, place.at(), value, place.wait);
@@ -265,6 +264,26 @@ TEST_CASE("early: a node begins before the one ahead of it has ended, and waits 
     CHECK(updated.update(builder.graph()));
     updated.launch(place.stream);
     place.check(31);
+}
+
+TEST_CASE("early: beside a plain edge a kernel may begin as usual, and waits for both") {
+    Place place;
+    load(place);
+    place.wait = 1'000'000;
+    PinnedBuffer<Meeting, Cuda> from(1);
+    from[0] = {};
+    CudaGraphBuilder builder;
+    const auto cleared = builder.copy(place.meeting, from);
+    const auto first = builder.kernel({}, meet_first, {cleared}, place.at(), 37, place.wait);
+    builder.kernel({}, meet_second, {cleared, first.early()}, place.at());
+    CHECK(builder.graph().edges() == 3);
+    auto executable = builder.instantiate();
+    for (int run = 0; run < 3; ++run) {
+        executable.launch(place.stream);
+        const Meeting found = place.read();
+        CHECK(found.value == 37);
+        CHECK(found.seen == 37);
+    }
 }
 
 TEST_CASE("early: a plain edge holds a kernel up until the node ahead of it has ended") {

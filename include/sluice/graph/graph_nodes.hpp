@@ -17,7 +17,8 @@ template <GraphBackend B>
 class BasicNode {
 public:
     /// For the `after` of a kernel, where this node is one, too: that kernel may begin while this one ends, by a programmatic edge. It
-    /// calls `wait_for_earlier_kernels`, with what that asks of a kernel; this one says when by `let_next_kernel_begin`.
+    /// calls `wait_for_earlier_kernels`, with what that asks of a kernel; this one says when by `let_next_kernel_begin`. CUDA lets a
+    /// kernel that is behind a plain edge as well (a copy's, say) begin as usual.
     BasicNode early() const noexcept {
         BasicNode node = *this;
         node.early_ = true;
