@@ -133,7 +133,7 @@ inline void hold_source(PyObject* held, PyObject* versions, PyObject* leaf, std:
 
 /// On the host, without the interpreter's lock.
 inline void wait_for(Steps& steps, int event) {
-    const int found = steps.is_not_reached(event);
+    const int found = steps.is_not_over(event);
     if (found != sluice_steps::not_yet)
         return require(found);
     void* const thread = PyEval_SaveThread();

@@ -28,6 +28,13 @@ struct Steps {
     std::vector<cudaStream_t> streams;
     std::vector<cudaEvent_t> events;
     std::vector<cudaStream_t> recorded; // the stream on which each event was
+    std::vector<std::uint64_t> order;   // of its last record among all records, from 1 on
+    std::uint64_t records = 0;
+    std::vector<int> next;         // the event that was asked about after each one, or -1
+    int asked = -1;                // the last one
+    cudaStream_t passed = nullptr; // this stream is past its records up to `passed_order`
+    std::uint64_t passed_order = 0;
+    int looks_at_one = 0; // so many before the next look at a later event
     cudaStream_t callers = nullptr;
     CUDAStreamGuardHandle guard = nullptr; // while a stream of the pipeline is current
 
@@ -56,6 +63,7 @@ struct Steps {
         switch (operation.kind) {
         case record:
             recorded[static_cast<std::size_t>(operation.event)] = stream_of(operation.stream);
+            order[static_cast<std::size_t>(operation.event)] = ++records;
             return cudaEventRecord(event, stream_of(operation.stream));
         case wait:
             if (is_default(stream_of(operation.stream)) &&
@@ -108,6 +116,38 @@ struct Steps {
     int enter() {
         const int error = look_up_callers();
         return error != 0 ? error : make_current(streams[0]);
+    }
+
+    void add(cudaEvent_t event) {
+        events.push_back(event);
+        recorded.push_back(cudaStreamPerThread); // which no other thread can wait on by chance
+        order.push_back(0);
+        next.push_back(-1);
+    }
+
+    /// As `is_not_reached`, for the event that bounds how far the host is ahead: one for each batch. A look costs more than all else
+    /// that is done with a batch's events, so it is at the event of the next batch, if that pays: past it, a stream is past this one.
+    int is_not_over(int event) {
+        const auto place = static_cast<std::size_t>(event);
+        if (asked >= 0 && asked != event) // and not again after a wait
+            next[static_cast<std::size_t>(asked)] = event;
+        asked = event;
+        if (recorded[place] == passed && order[place] <= passed_order)
+            return 0;
+        const auto later = static_cast<std::size_t>(next[place] < 0 ? event : next[place]);
+        if (looks_at_one > 0) {
+            --looks_at_one;
+        } else if (recorded[later] == recorded[place] && order[later] > order[place]) {
+            const int found = is_not_reached(static_cast<int>(later));
+            if (found == 0) {
+                passed = recorded[place];
+                passed_order = order[later];
+            }
+            if (found != not_yet)
+                return found;
+            looks_at_one = 15;
+        }
+        return is_not_reached(event);
     }
 
     int is_not_reached(int event) {

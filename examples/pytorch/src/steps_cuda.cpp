@@ -25,8 +25,7 @@ SLUICE_STEPS void* sluice_steps_make(int device, const std::int32_t* operations,
         cudaEvent_t event = nullptr;
         if (cudaEventCreateWithFlags(&event, cudaEventDisableTiming) != cudaSuccess)
             return nullptr;
-        steps->events.push_back(event);
-        steps->recorded.push_back(cudaStreamPerThread); // which no other thread can wait on by chance
+        steps->add(event);
     }
     return steps.release();
 }
@@ -36,7 +35,7 @@ SLUICE_STEPS void sluice_steps_free(void* steps) { delete static_cast<Steps*>(st
 /// Begins a batch, if `copied` has been reached, and otherwise does nothing.
 SLUICE_STEPS int sluice_steps_begin(void* handle, int moment, int copied) {
     Steps& steps = *static_cast<Steps*>(handle);
-    if (const int error = steps.is_not_reached(copied))
+    if (const int error = steps.is_not_over(copied))
         return error;
     if (const int error = steps.enter())
         return error;

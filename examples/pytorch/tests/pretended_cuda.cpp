@@ -2,12 +2,15 @@
 #include "../src/steps_cuda.cpp"
 
 #include <cstring>
+#include <map>
 #include <string>
 
 namespace {
 std::string notes;
 std::intptr_t events = 0, current_stream = 90;
-int current_device = 0, not_ready = 0;
+int current_device = 0, not_ready = 0, looks = 0;
+std::map<cudaEvent_t, int> recorded; // which record of all, from 1 on, is an event's last
+int records = 0, reached = -1;       // the device is past as many; -1: past all, or past none by `not_ready`
 struct Guard {
     std::intptr_t stream;
     int device;
@@ -24,6 +27,14 @@ __attribute__((visibility("default"))) void pretended_clear(int waits) {
     notes.clear();
     not_ready = waits;
 }
+__attribute__((visibility("default"))) int pretended_records() { return records; }
+__attribute__((visibility("default"))) int pretended_events() { return static_cast<int>(events); }
+__attribute__((visibility("default"))) int pretended_recorded(int event) {
+    return recorded[reinterpret_cast<cudaEvent_t>(static_cast<std::intptr_t>(event))];
+}
+__attribute__((visibility("default"))) int pretended_looks() { return looks; }
+__attribute__((visibility("default"))) int pretended_reached() { return reached; }
+__attribute__((visibility("default"))) void pretended_reach(int many) { reached = many; }
 __attribute__((visibility("default"))) void pretended_stream(int number, int device) {
     current_stream = number;
     current_device = device;
@@ -39,6 +50,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
 cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     note("record", event, reinterpret_cast<std::intptr_t>(stream));
+    recorded[event] = ++records;
     return current_device == 1 ? cudaSuccess
                                : cudaErrorInvalidResourceHandle; // a default stream would be another device's
 }
@@ -46,10 +58,16 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     note("wait", event, reinterpret_cast<std::intptr_t>(stream));
     return current_device == 1 ? cudaSuccess : cudaErrorInvalidResourceHandle;
 }
-cudaError_t cudaEventQuery(cudaEvent_t) { return not_ready > 0 ? cudaErrorNotReady : cudaSuccess; }
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+    ++looks;
+    const bool waits = reached < 0 ? not_ready > 0 : recorded[event] > reached;
+    return waits ? cudaErrorNotReady : cudaSuccess;
+}
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     note("host", event, 0);
     not_ready = 0;
+    if (reached >= 0 && recorded[event] > reached)
+        reached = recorded[event];
     return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,

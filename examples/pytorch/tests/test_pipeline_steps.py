@@ -3,6 +3,7 @@ that this runs without a GPU."""
 
 import contextlib
 import ctypes
+import random
 from types import SimpleNamespace
 
 import pytest
@@ -152,3 +153,35 @@ def test_the_library_does_what_the_plan_says(compiled, monkeypatch, stages):
     steps.begin(plan.begin(0), plan.copied(0))  # and a stage fails
     steps.restore()
     assert ctypes.CDLL(str(compiled)).pretended_state() == 900
+
+
+@pytest.mark.parametrize("lag", [0, 1, 3, 8, 40])
+@pytest.mark.parametrize("small", [True, False])
+@pytest.mark.parametrize("stages, slots", [([1, 1], 3), ([1, 2], 3), ([1, 2, 3], 4), ([1], 2)])
+def test_no_batch_begins_before_its_slot_was_read(compiled, monkeypatch, stages, slots, small, lag):
+    calls, plan, pretended = Library(compiled), Plan(stages, slots), ctypes.CDLL(str(compiled))
+    monkeypatch.setattr(torch.cuda, "device", lambda index: contextlib.nullcontext())
+    pretended.pretended_clear(0)
+    pretended.pretended_stream(90, 1)
+    base, before = pretended.pretended_events() + 1, pretended.pretended_looks()
+    steps = CompiledSteps(calls, 1, plan, [SimpleNamespace(cuda_stream=1000 + number) for number in range(len(stages) + 1)])
+    draw, batches, records = random.Random(lag), 300, []
+    pretended.pretended_reach(pretended.pretended_records())
+    try:
+        for index in range(batches):
+            slot = index % slots
+            event = plan.done(slot, plan.first_done) if small else plan.copied(slot)
+            pretended.pretended_reach(max(pretended.pretended_reached(), pretended.pretended_records() - draw.randint(0, lag)))
+            steps.begin((plan.begin_small if small else plan.begin)(slot), event)
+            if index >= slots:
+                assert pretended.pretended_reached() >= records[index - slots]
+            for place in range(small, len(stages)):
+                steps.run(plan.stage(slot, place))
+            steps.run(plan.end(slot))
+            records.append(pretended.pretended_recorded(base + event))
+    finally:
+        pretended.pretended_reach(-1)
+    looks = pretended.pretended_looks() - before
+    assert looks < 2.2 * batches  # again after a wait
+    if lag == 0:
+        assert looks < 0.6 * batches if slots > 2 else looks < 0.7 * batches  # one for several batches
