@@ -1,126 +1,206 @@
 #!/usr/bin/env bash
-# The figures of docs/performance, group by group, each from one run on one machine:
+# The figures of docs/performance, group by group, and whether they are still those of the pages:
 #
-#     bash bench/figures.sh BUILD OUT GROUP…        BUILD: a release build; OUT: a folder for reports as JSON
+#     bash bench/figures.sh BUILD OUT GROUP…          BUILD: a release build; OUT: a folder for what is measured
+#     bash bench/figures.sh --check OUT [--write]     compares what is in OUT with the pages, by figures/check.py
 #
-# Groups: host_time, shapes, shares, live, ports, schedules, reports, resnet18_below (rungs 0 to 5), resnet18_float16 (6 and 8), resnet18_compiled (7, and
-# PyTorch's best), resnet18_losses, inference; on two GPUs two_gpus, ranks, kills; with the package of examples/pytorch operators,
-# pipelines. Says of each command how long it took.
+# Groups, and the targets of BUILD that they need:
+#   host_time                    pipeline_overhead graph_overhead
+#   shapes shares live ports     pipeline_shapes stage_shares live_input ports
+#   replays                      graph_overhead graph_replay; PyTorch
+#   ragged                       ragged
+#   schedules                    schedule_choice frozen_encoder gpu_augment masked_giou
+#   reports encoder              frozen_encoder gpu_augment
+#   encoder_pytorch encoder_batches   frozen_encoder; PyTorch
+#   augment augment_pytorch      augment gpu_augment; PyTorch
+#   giou giou_pytorch            masked_giou detector_layers; PyTorch
+#   resnet18_below (rungs 0 to 5) resnet18_float16 (6, 8) resnet18_compiled (7) resnet18_losses   resnet18; PyTorch
+#   inference                    resnet18 resnet18_repeats
+#   operators pipelines step_cost     the package of examples/pytorch
+#   two_gpus ranks kills         on two GPUs: pipeline_shapes collectives frozen_encoder resnet18
+#
+# A command that fails, or takes longer than FIGURES_SECONDS (580), is said to, and the others go on. OUT has a report for each, what
+# it printed, and the machine. Says of each how long it took.
+
+# shellcheck disable=SC2317 # groups are called by their names
 set -uo pipefail
-[[ $# -ge 3 && -d $1 ]] || { sed -n '2,8s/^# \?//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+usage() { sed -n '2,/^$/s/^# \?//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+if [[ ${1:-} == --check ]]; then
+    [[ $# -ge 2 ]] || usage
+    exec python3 "$here/figures/check.py" "${@:2}"
+fi
+[[ $# -ge 3 && -d $1 ]] || usage
 build=$(cd "$1" && pwd) out=$(mkdir -p "$2" && cd "$2" && pwd)
-cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
-bench=$build/bench examples=$build/examples
+cd "$here/.." || exit
+bench=$build/bench examples=$build/examples encoder=$build/examples/frozen_encoder/frozen_encoder
 export NCCL_NVLS_ENABLE=0
 failed=0
 
-# Says what is run, and goes on where it fails.
+# run NAME COMMAND…: says what is run, keeps what it prints in OUT/NAME.txt, and goes on where it fails.
 run() {
-    local begun=$SECONDS
+    local name=$1 begun=$SECONDS code limit=()
+    shift
+    rm -f "$out/$name.json" "$out/$name.txt" # of an earlier run
+    [[ $(type -t "$1") == function ]] || ! command -v timeout >/dev/null || limit=(timeout --kill-after=10 "${FIGURES_SECONDS:-580}")
     echo "\$ $*"
-    "$@" || { echo "exit code $?"; failed=1; }
-    echo "# $((SECONDS - begun)) s"
+    ${limit[@]+"${limit[@]}"} "$@" | tee "$out/$name.txt"
+    code=${PIPESTATUS[0]}
+    ((code == 0)) || { echo "exit code $code"; failed=1; }
+    echo "# $name: $((SECONDS - begun)) s"
 }
+# Further arguments by which a program writes OUT/NAME.json.
+benchmark() { run "$1" "$bench/$2" "${@:3}" "--benchmark_out=$out/$1.json"; }
+experiment() { run "$1" "$examples/$2/$2" "${@:3}" --json "$out/$1.json"; }
+script() { run "$1" python3 "bench/$2" "${@:3}" --json "$out/$1.json"; }
 # Runs it on each of two GPUs by itself, at the same time.
 both_alone() {
     CUDA_VISIBLE_DEVICES=0 "$@" &
     CUDA_VISIBLE_DEVICES=1 "$@" || return
     wait $!
 }
-resnet18() { run python3 bench/resnet18.py "$examples/resnet18/resnet18" --rounds 1 "${@:2}" --json "$out/$1.json"; }
+rungs() { script "$1" resnet18.py "$examples/resnet18/resnet18" --rounds 1 "${@:2}"; }
 
 host_time() {
-    for _ in 1 2 3; do run "$bench/pipeline_overhead" --benchmark_filter=cuda/two_stage; done
-    run "$bench/graph_overhead" --benchmark_filter=cuda/two_stage
+    local turn
+    for turn in 1 2 3; do
+        benchmark "pipeline_overhead_$turn" pipeline_overhead --benchmark_filter=cuda/two_stage
+        benchmark "graph_overhead_$turn" graph_overhead --benchmark_filter=cuda/two_stage
+    done
 }
 shapes() {
     local group
     for group in host_time uneven slow_source cpu_stage multi_copy; do
-        run "$bench/pipeline_shapes" "--benchmark_filter=^$group"
+        benchmark "shapes_$group" pipeline_shapes "--benchmark_filter=^$group"
     done
 }
-shares() { run "$bench/stage_shares"; }
-live() { run "$bench/live_input" --check; }
-ports() { run "$bench/ports"; }
+replays() {
+    benchmark graphs graph_overhead "--benchmark_filter=cuda/(replay|while)" --benchmark_repetitions=5
+    experiment graph_replay graph_replay --backend cuda
+    script graphs_pytorch pytorch/graphs.py
+}
+shares() { run stage_shares "$bench/stage_shares"; }
+live() { run live_input "$bench/live_input" --check --seconds 2; }
+ports() { benchmark ports ports; }
+ragged() { benchmark ragged ragged --benchmark_filter=cuda/; }
 schedules() {
-    run "$bench/schedule_choice"
-    run python3 bench/schedule_choice.py "$examples" --rounds 1 --json "$out/schedule_choice.json"
+    run schedule_choice "$bench/schedule_choice"
+    script experiments schedule_choice.py "$examples" --rounds 1
 }
 reports() {
     local batch
-    run "$examples/frozen_encoder/frozen_encoder" --data examples/data/digits # as a newcomer runs it
+    experiment newcomer frozen_encoder --data examples/data/digits # as a newcomer runs it
     for batch in 2 8 32; do
-        run "$examples/frozen_encoder/frozen_encoder" --backend cuda --batch "$batch" --steps 200 --warmup 60 --kernels \
+        experiment "kernels_encoder_$batch" frozen_encoder --backend cuda --batch "$batch" --steps 200 --warmup 60 --kernels \
             --schedule overlapped,graphed
     done
     for batch in 8 32 128; do
-        run "$examples/gpu_augment/gpu_augment" --backend cuda --augment device --batch "$batch" --steps 120 --kernels \
+        experiment "kernels_augment_$batch" gpu_augment --backend cuda --augment device --batch "$batch" --steps 120 --kernels \
             --schedule overlapped,graphed
     done
 }
-resnet18_below() { resnet18 resnet18_below --rungs 0,1,2,3,4,5 --losses 0 --no-inference --kernels; }
-resnet18_float16() { resnet18 resnet18_float16 --rungs 6,8 --losses 0 --no-inference --kernels; }
-resnet18_compiled() { resnet18 resnet18_compiled --rungs 7 --losses 0 --no-inference --kernels; }
+encoder() {
+    local turn batch precision
+    for turn in 1 2 3 4 5; do
+        experiment "encoder_plain_$turn" frozen_encoder --backend cuda --batch 8 --steps 500 --warmup 80
+        experiment "encoder_report_$turn" frozen_encoder --backend cuda --batch 8 --steps 500 --warmup 80 --report
+    done
+    for batch in 1 8 32 128; do
+        for precision in tf32 bfloat16; do
+            experiment "encoder_${precision}_$batch" frozen_encoder --backend cuda --batch "$batch" --precision "$precision" \
+                --steps $((batch == 128 ? 40 : 300)) --warmup 30 --schedule serial,overlapped,graphed
+        done
+    done
+}
+encoder_pytorch() { script encoder_pytorch frozen_encoder.py "$encoder" --batches 8 --rounds 1 --compiled --losses 0; }
+encoder_batches() { script encoder_batches frozen_encoder.py "$encoder" --losses 0; }
+augment() {
+    local on
+    benchmark augment augment --benchmark_filter=cuda/
+    for on in device none; do
+        experiment "training_$on" gpu_augment --backend cuda --augment "$on" --batch 32 --steps 300 --schedule serial,overlapped,graphed
+        experiment "training_${on}_autotune" gpu_augment --backend cuda --augment "$on" --batch 32 --steps 300 --schedule graphed \
+            --algorithms autotune
+    done
+}
+augment_pytorch() {
+    script augment_pytorch pytorch/augment.py --part operators --batch 32 256 --only published torchvision "exact, in stages"
+    script training_pytorch pytorch/augment.py --part training --batch 32 --only alone two-streams
+}
+giou() {
+    experiment giou masked_giou --backend cuda --part losses --steps 200
+    experiment giou_bfloat16 masked_giou --backend cuda --part losses --steps 200 --predictions bfloat16
+    experiment giou_work masked_giou --backend cuda --part work
+    experiment detector_bfloat16 masked_giou --backend cuda --part forward
+    experiment detector_tf32 masked_giou --backend cuda --part forward --precision tf32
+    benchmark detector_step detector_layers --benchmark_filter=^step
+    experiment giou_digits masked_giou --backend cuda --data examples/data/digits --steps 6000 --schedule serial,overlapped,graphed
+}
+giou_pytorch() { script giou_pytorch pytorch/giou.py --quick; }
+resnet18_below() { rungs resnet18_below --rungs 0,1,2,3,4,5 --losses 0 --no-inference --kernels; }
+resnet18_float16() { rungs resnet18_float16 --rungs 6,8 --losses 0 --no-inference --kernels; }
+resnet18_compiled() { rungs resnet18_compiled --rungs 7 --losses 0 --no-inference --kernels; }
 resnet18_losses() {
-    resnet18 resnet18_losses --only-losses
-    run "$examples/resnet18/resnet18" --backend cuda --data digits --rung 8 --epochs 8 # held-out accuracy
-    run "$examples/resnet18/resnet18" --backend cuda --rung 7 --steps 1000             # device memory stays as it is
+    rungs resnet18_losses --only-losses
+    experiment resnet18_digits resnet18 --backend cuda --data digits --rung 8 --epochs 8 # held-out accuracy
+    experiment resnet18_memory resnet18 --backend cuda --rung 7 --steps 1000             # device memory stays as it is
 }
 inference() {
-    run "$examples/resnet18/resnet18" --backend cuda --inference --steps 500
-    run "$bench/resnet18_repeats"
+    experiment inference resnet18 --backend cuda --inference --steps 500
+    benchmark resnet18_repeats resnet18_repeats
 }
 two_gpus() {
-    run "$bench/pipeline_shapes" --benchmark_filter=^two_gpus
-    run "$bench/collectives"
-    local encoder="$examples/frozen_encoder/frozen_encoder"
-    run "$encoder" --backend cuda --decoder-device 1 --steps 500 --warmup 80 --schedule overlapped,graphed
-    run "$encoder" --backend cuda --only decoder --steps 500 --warmup 80 --schedule overlapped,graphed
+    benchmark shapes_two_gpus pipeline_shapes --benchmark_filter=^two_gpus
+    run collectives "$bench/collectives"
+    experiment two_gpus_apart frozen_encoder --backend cuda --decoder-device 1 --steps 500 --warmup 80 --schedule overlapped,graphed
+    experiment two_gpus_decoder frozen_encoder --backend cuda --only decoder --steps 500 --warmup 80 --schedule overlapped,graphed
 }
 ranks() {
-    local encoder="$examples/frozen_encoder/frozen_encoder" batch exchange
+    local batch exchange common
     for batch in 8 128; do
+        common=(frozen_encoder --backend cuda --batch "$batch" --warmup 60 --schedule "overlapped,graphed" --steps 300)
         for exchange in shards factors gradients; do
-            run "$encoder" --backend cuda --gpus 2 --batch "$batch" --exchange "$exchange" --steps 300 --warmup 60 \
-                --schedule overlapped,graphed --report --timeline "$out/encoder_${batch}_$exchange.html"
+            experiment "ranks_${batch}_$exchange" "${common[@]}" --gpus 2 --exchange "$exchange" --report \
+                --timeline "$out/encoder_${batch}_$exchange.html"
         done
-        run "$encoder" --backend cuda --batch "$batch" --steps 300 --warmup 60 --schedule overlapped,graphed
+        experiment "ranks_${batch}_one" "${common[@]}"
         if command -v mpirun >/dev/null; then # a process a GPU
-            run mpirun --allow-run-as-root --oversubscribe -np 2 "$encoder" --backend cuda --batch "$batch" --steps 300 \
-                --warmup 60 --schedule overlapped,graphed
+            run "ranks_${batch}_mpi" mpirun --allow-run-as-root --oversubscribe -np 2 "$encoder" "${common[@]:1}"
         fi
     done
-    run "$encoder" --backend cuda --batch 16 --steps 300 --warmup 60 --schedule overlapped --losses --json "$out/encoder_one.json"
-    run "$encoder" --backend cuda --gpus 2 --batch 8 --steps 300 --warmup 60 --schedule overlapped --losses \
-        --json "$out/encoder_two.json"
-    local resnet=("$examples/resnet18/resnet18" --backend cuda --rung 7 --algorithms heuristic --steps 100)
-    run "${resnet[@]}"
-    run "${resnet[@]}" --gpus 2
+    experiment encoder_one frozen_encoder --backend cuda --batch 16 --steps 300 --warmup 60 --schedule overlapped --losses
+    experiment encoder_two frozen_encoder --backend cuda --gpus 2 --batch 8 --steps 300 --warmup 60 --schedule overlapped --losses
+    local resnet=(--backend cuda --rung 7 --algorithms heuristic --steps 100)
+    experiment ranks_resnet18_one resnet18 "${resnet[@]}"
+    experiment ranks_resnet18_two resnet18 "${resnet[@]}" --gpus 2
     # What two GPUs do at the same time without each other: the machine's share of what a rank loses.
-    run both_alone "${resnet[@]}"
-    run both_alone "$encoder" --backend cuda --batch 128 --steps 1500 --warmup 60 --schedule graphed
-    run python3 bench/pytorch/ddp.py --gpus 2 --json "$out/ddp.json"
+    run both_alone_resnet18 both_alone "$examples/resnet18/resnet18" "${resnet[@]}"
+    run both_alone_encoder both_alone "$encoder" --backend cuda --batch 128 --steps 1500 --warmup 60 --schedule graphed
+    script ddp pytorch/ddp.py --gpus 2
 }
 kills() {
-    run python3 tests/kill_ranks.py "$examples/frozen_encoder/frozen_encoder" --backend cuda --steps 1000 --warmup 0 \
-        --image 64 --depth 6 --schedule overlapped
+    run kills python3 tests/kill_ranks.py "$encoder" --backend cuda --steps 1000 --warmup 0 --image 64 --depth 6 --schedule overlapped
 }
-operators() { run python3 bench/pytorch/sluice_operators.py --json "$out/operators.json"; }
+operators() { script operators pytorch/sluice_operators.py; }
 pipelines() {
-    run python3 bench/pytorch/sluice_pipelines.py --part frozen_encoder --batch 1 2 4 8 16 32 --json "$out/pipelines.json"
-    run python3 bench/pytorch/sluice_pipelines.py --part augment --json "$out/pipelines_augment.json"
-    run python3 bench/pytorch/sluice_pipelines.py --part prefetch --json "$out/pipelines_prefetch.json"
-    run python3 bench/pytorch/sluice_pipelines.py --isolated 20
-    run python3 bench/pytorch/step_cost.py --json "$out/step_cost.json"
+    local turns=(--steps 100 --repeats 3)
+    script pipelines pytorch/sluice_pipelines.py --part frozen_encoder --batch 1 2 4 8 16 32 --steps 50 --repeats 5
+    script pipelines_augment pytorch/sluice_pipelines.py --part augment --batch 32 "${turns[@]}"
+    script pipelines_prefetch pytorch/sluice_pipelines.py --part prefetch "${turns[@]}"
+    script pipelines_isolated pytorch/sluice_pipelines.py --isolated 20
 }
+step_cost() { script step_cost pytorch/step_cost.py; }
 
+groups=" host_time shapes replays shares live ports ragged schedules reports encoder encoder_pytorch encoder_batches augment augment_pytorch
+giou giou_pytorch resnet18_below resnet18_float16 resnet18_compiled resnet18_losses inference two_gpus ranks kills operators pipelines
+step_cost "
 for group in "${@:3}"; do
-    case $group in
-    host_time | shapes | shares | live | ports | schedules | reports | resnet18_* | inference | two_gpus | ranks | kills | operators | pipelines)
-        declare -F "$group" >/dev/null || { echo "figures: there is no group '$group'" >&2; exit 2; }
-        "$group"
-        ;;
-    *) echo "figures: there is no group '$group'" >&2; exit 2 ;;
-    esac
+    [[ ${groups//$'\n'/ } == *" $group "* ]] || { echo "figures: there is no group '$group'" >&2; exit 2; }
+done
+{
+    nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null || echo "no NVIDIA GPU"
+} | sort | uniq -c | sed "s/^ *//; s/\$/, commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)/" >>"$out/machine.txt"
+for group in "${@:3}"; do
+    "$group"
 done
 exit "$failed"
