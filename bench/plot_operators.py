@@ -38,7 +38,7 @@ def medians(report, path):
             found.setdefault(key, []).append(run)
     if not found:
         sys.exit(f"{path}: expected benchmarks named cuda/batch:N/OPERATOR/beside_copy, found none")
-    counters = ("step_ns", "twin_ns", "ratio", "bytes")
+    counters = ("step_ns", "baseline_ns", "ratio", "bytes")
     return {key: {name: statistics.median(run[name] for run in runs) for name in counters if name in runs[0]}
             for key, runs in found.items()}
 
@@ -59,7 +59,7 @@ def chain_times(found, pytorch, batches):
                  if run["part"] == "operators" and run["variant"] == variant}
         if times:
             lines.append((name, [times.get(batch) for batch in batches]))
-    lines.append(("three plain kernels", [found.get((b, "published", "by_hand"), {}).get("twin_ns", 0) / 1e3 or None
+    lines.append(("three plain kernels", [found.get((b, "published", "by_hand"), {}).get("baseline_ns", 0) / 1e3 or None
                                           for b in batches]))
     lines.append(("sluice, fused", [found[b, "published", "copy"]["step_ns"] / 1e3 for b in batches]))
     lines.append(("sluice, fused, to float16", [found[b, "published_half", "copy"]["step_ns"] / 1e3 for b in batches]))
