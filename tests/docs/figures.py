@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -239,6 +240,27 @@ class TruePages(unittest.TestCase):
                 name = query["file"].rsplit(".", 1)[0]
                 begins = [name, *(name.rsplit("_", count)[0] for count in (1, 2))]
                 self.assertTrue(any(begin in words or f"{begin}_" in script for begin in begins), query["file"])
+
+    def test_benchmarks_name_what_is_read_of_them(self):
+        """Subjects and aims of rounds, counters, and the counters that plot_operators.py reads."""
+        def sources(pattern):
+            return "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "bench").glob(pattern)))
+
+        rounds = {f"shapes_{path.stem}": path.read_text(encoding="utf-8") for path in (ROOT / "bench/pipeline_shapes").glob("*.cu")}
+        rounds["ports"] = sources("ports/*.cu")
+        counters = set(re.findall(r'counters\["(\w+)"\]', sources("support/*.hpp") + sources("*.hpp")))
+        plotted = re.search(r"counters = \((.*)\)", sources("plot_operators.py"))[1]
+        self.assertLessEqual(set(re.findall(r'"(\w+)"', plotted)), counters)
+        for entry in ENTRIES:
+            for query in [query for _, query in entry.get("columns", []) if query] + entry.get("queries", []):
+                file, value = {**entry.get("common", {}), **query}.get("file", ""), query.get("value")
+                text = next((text for begin, text in rounds.items() if file.startswith(begin)), None)
+                if isinstance(value, str) and text is not None:
+                    names = [name for part in re.split(r" / | - ", value) for name in re.split(r" (?=[<>]= )", part)]
+                    for name in names:
+                        self.assertIn(f'"{name}"', text, f"{file}: {value}")
+                elif file.startswith(("pipeline_overhead", "graph", "ragged", "augment.json")) and isinstance(value, str):
+                    self.assertIn(value, counters | {"step_microseconds"}, file)
 
     def test_no_condition_has_the_name_of_a_key(self):
         self.assertFalse(RESERVED & {"name", "part", "variant", "schedule", "pass", "batch", "case", "rung", "fill", "work"})
