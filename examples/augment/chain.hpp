@@ -107,13 +107,6 @@ public:
     /// The shape of the result for images of `in`. Throws `sluice::Error` where an operator does.
     ImageShape output_shape(ImageShape in) const { return checked_shape<0>(in); }
 
-    /// Throws `sluice::Error` for parameters that do not fit: a crop beyond the image, and where `require_valid(parameters)`
-    /// throws.
-    void require_valid_for(ImageShape in, const SampleParameters& parameters) const {
-        require_valid(parameters);
-        check_crops<0>(in, parameters);
-    }
-
     /// Prepares the operators for one sample's parameters.
     SLUICE_HOST_DEVICE void prepare(const SampleParameters& parameters, ImageShape in,
                                     Prepared& prepared) const {
@@ -141,23 +134,6 @@ private:
             return in;
         } else {
             return checked_shape<Index + 1>(op<Index>().output_shape(in));
-        }
-    }
-    template <std::size_t Index>
-    void check_crops(ImageShape in, const SampleParameters& parameters) const {
-        if constexpr (Index < size) {
-            if constexpr (requires { op<Index>().prepare(parameters, in).top; }) {
-                const auto prepared = op<Index>().prepare(parameters, in);
-                if (prepared.top != parameters.top || prepared.left != parameters.left) {
-                    const ImageShape out = op<Index>().shape_after(in);
-                    throw sluice::Error(
-                        "a crop of " + std::to_string(out.height) + "x" + std::to_string(out.width) +
-                        " from row " + std::to_string(parameters.top) + ", column " +
-                        std::to_string(parameters.left) + " was asked for, which images of " +
-                        std::to_string(in.height) + "x" + std::to_string(in.width) + " do not hold");
-                }
-            }
-            check_crops<Index + 1>(op<Index>().shape_after(in), parameters);
         }
     }
     template <std::size_t Index>

@@ -76,9 +76,6 @@ ParameterRanges with_crop(ParameterRanges ranges, ImageShape image, int height, 
 /// probability outside of 0 … 1, or a negative last top or left.
 void require_valid(const ParameterRanges& ranges);
 
-/// The same for one sample's parameters.
-void require_valid(const SampleParameters& parameters);
-
 /// The parameters of one sample.
 SLUICE_HOST_DEVICE inline SampleParameters draw(const ParameterRanges& ranges, std::uint64_t seed,
                                                 SampleId id);
@@ -140,13 +137,6 @@ inline void require_sigma(float sigma) {
     }
 }
 
-inline void require_finite(const char* what, float value) {
-    if (!std::isfinite(value)) {
-        throw sluice::Error(std::string(what) + " of " + std::to_string(value) +
-                            " was asked for; it must be finite");
-    }
-}
-
 inline void require_crop(ImageShape image, int height, int width) {
     if (height < 1 || width < 1 || height > image.height || width > image.width) {
         throw sluice::Error("a crop of " + std::to_string(height) + "x" + std::to_string(width) +
@@ -196,17 +186,6 @@ inline void require_valid(const ParameterRanges& ranges) {
         throw sluice::Error("a probability of " + std::to_string(ranges.flip_probability) +
                             " was given for flips; it must be between 0 and 1");
     }
-}
-
-inline void require_valid(const SampleParameters& parameters) {
-    if (parameters.top < 0 || parameters.left < 0) {
-        throw sluice::Error("a crop from row " + std::to_string(parameters.top) + ", column " +
-                            std::to_string(parameters.left) + " was asked for; neither may be negative");
-    }
-    detail::require_finite("a rotation", parameters.angle_degrees);
-    detail::require_sigma(parameters.sigma);
-    detail::require_finite("a brightness", parameters.brightness);
-    detail::require_finite("a contrast", parameters.contrast);
 }
 
 SLUICE_HOST_DEVICE inline SampleParameters draw(const ParameterRanges& ranges, std::uint64_t seed,

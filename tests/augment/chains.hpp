@@ -1,7 +1,6 @@
 // The chains that the tests run, compiled once for each backend.
 #pragma once
 
-#include <augment/annotations.hpp>
 #include <augment/chain.hpp>
 #include <gpu_augment/augmentation.hpp>
 #include <sluice/backend/stream.hpp>
@@ -16,18 +15,6 @@ using B = sluice::test::TestBackend;
 template <sluice::Backend Backend, class C, class In, class Out>
 void run_chain(sluice::BasicStreamRef<Backend> stream, const C& chain, augment::Images<const In, Backend> in,
                augment::ParameterSource<Backend> parameters, augment::Images<Out, Backend> out);
-
-/// augment::apply_to_labels.
-template <sluice::Backend Backend, class C, class L>
-void run_labels(sluice::BasicStreamRef<Backend> stream, const C& chain, augment::ImageShape shape,
-                augment::ParameterSource<Backend> parameters, sluice::DeviceSpan<const L, Backend> labels,
-                L outside, sluice::DeviceSpan<L, Backend> out);
-
-/// augment::apply_to_boxes.
-template <sluice::Backend Backend, class C>
-void run_boxes(sluice::BasicStreamRef<Backend> stream, const C& chain, augment::ImageShape shape,
-               augment::ParameterSource<Backend> parameters, nn::PaddedBoxes<const float, Backend> boxes,
-               nn::PaddedBoxes<float, Backend> out);
 
 using CropChain = augment::Chain<augment::Crop>;
 using RoiAlignChain = augment::Chain<augment::RoiAlignCrop>;

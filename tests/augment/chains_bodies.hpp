@@ -1,7 +1,7 @@
 // The chains of chains.hpp, for one backend. chains_gpu.cu also includes the device's bodies of `apply`.
 #pragma once
 
-#include <augment/annotations.hpp>
+#include <augment/apply.hpp>
 #include <augment/published.hpp>
 
 #include "augment/chains.hpp"
@@ -12,20 +12,6 @@ template <sluice::Backend Backend, class C, class In, class Out>
 void run_chain(sluice::BasicStreamRef<Backend> stream, const C& chain, augment::Images<const In, Backend> in,
                augment::ParameterSource<Backend> parameters, augment::Images<Out, Backend> out) {
     augment::apply(stream, chain, in, parameters, out);
-}
-
-template <sluice::Backend Backend, class C, class L>
-void run_labels(sluice::BasicStreamRef<Backend> stream, const C& chain, augment::ImageShape shape,
-                augment::ParameterSource<Backend> parameters, sluice::DeviceSpan<const L, Backend> labels,
-                L outside, sluice::DeviceSpan<L, Backend> out) {
-    augment::apply_to_labels(stream, chain, shape, parameters, labels, outside, out);
-}
-
-template <sluice::Backend Backend, class C>
-void run_boxes(sluice::BasicStreamRef<Backend> stream, const C& chain, augment::ImageShape shape,
-               augment::ParameterSource<Backend> parameters, nn::PaddedBoxes<const float, Backend> boxes,
-               nn::PaddedBoxes<float, Backend> out) {
-    augment::apply_to_boxes(stream, chain, shape, parameters, boxes, out);
 }
 
 #define RUN_CHAIN(Name, In, Out)                                                                             \
@@ -68,18 +54,5 @@ RUN_CHAIN(ScaleChain, float, nn::Half);
 RUN_CHAIN(ScaleChain, float, float);
 
 #undef RUN_CHAIN
-
-template void run_labels(sluice::BasicStreamRef<B>, const LongChain&, augment::ImageShape,
-                         augment::ParameterSource<B>, sluice::DeviceSpan<const std::int32_t, B>, std::int32_t,
-                         sluice::DeviceSpan<std::int32_t, B>);
-template void run_labels(sluice::BasicStreamRef<B>, const RotatedCropChain&, augment::ImageShape,
-                         augment::ParameterSource<B>, sluice::DeviceSpan<const std::uint8_t, B>, std::uint8_t,
-                         sluice::DeviceSpan<std::uint8_t, B>);
-template void run_boxes(sluice::BasicStreamRef<B>, const LongChain&, augment::ImageShape,
-                        augment::ParameterSource<B>, nn::PaddedBoxes<const float, B>,
-                        nn::PaddedBoxes<float, B>);
-template void run_boxes(sluice::BasicStreamRef<B>, const RotatedCropChain&, augment::ImageShape,
-                        augment::ParameterSource<B>, nn::PaddedBoxes<const float, B>,
-                        nn::PaddedBoxes<float, B>);
 
 } // namespace augment_test

@@ -1,5 +1,4 @@
 // The tests' chains on the Cuda backend.
-#include <augment/annotations.cuh>
 #include <augment/apply.cuh>
 
 #include "augment/chains_bodies.hpp"

@@ -1,5 +1,4 @@
 // The tests' chains on the Host backend.
-#include <augment/annotations.hpp>
 #include <augment/apply.hpp>
 
 #include "augment/chains_bodies.hpp"

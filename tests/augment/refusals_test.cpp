@@ -59,16 +59,6 @@ TEST_CASE("refusals: parameters") {
     CHECK(contains(valid([](auto& r) { r.last_top = -1; }), "row -1"));
     CHECK(contains(error_of([] { (void)with_crop({}, shape, 21, 5); }), "a crop of 21x5"));
     CHECK(contains(error_of([] { (void)published_ranges({3, 100, 200}); }), "a crop of 128x128"));
-
-    const Chain chain{Crop{10, 10}, Resize{20, 20}};
-    const auto fits = [&](SampleParameters own) {
-        return error_of([&] { chain.require_valid_for(shape, own); });
-    };
-    CHECK(fits({.top = 10, .left = 20}) == "(no sluice::Error was thrown)");
-    CHECK(contains(fits({.top = 11}), "from row 11, column 0"));
-    CHECK(contains(fits({.left = -1}), "neither may be negative"));
-    CHECK(contains(fits({.angle_degrees = NAN}), "a rotation of nan"));
-    CHECK(contains(fits({.sigma = 0.0f}), "sigma must be positive"));
 }
 
 TEST_CASE("refusals: a crop that is out of its image is moved into it") {
@@ -111,14 +101,6 @@ TEST_CASE("refusals: batches") {
                                                fits);
                    }),
                    "3 sample ids were given for a batch of 2 images"));
-    CHECK(contains(error_of([&] {
-                       run_labels<B, RotatedCropChain, std::uint8_t>(
-                           stream,
-                           RotatedCropChain{Crop{10, 10}, Resize{10, 10}, Flip{}, Rotate<Nearest>{},
-                                            Normalize{0.0f, 1.0f}},
-                           shape, table.span(), in.span().first(1200), 0, in.span().first(100));
-                   }),
-                   "expected as many whole maps of both"));
     stream.sync();
 }
 

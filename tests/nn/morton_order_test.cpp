@@ -7,7 +7,7 @@
 
 namespace nn_morton_order {
 
-TEST_CASE("morton order: every pixel has one row, and the tables are inverse to each other") {
+TEST_CASE("morton order: every pixel has one row") {
     NN_TEST_RANDOM(random);
     const std::size_t levels = random.between(0, 4);
     const std::size_t side = std::size_t{1} << levels;
@@ -15,11 +15,12 @@ TEST_CASE("morton order: every pixel has one row, and the tables are inverse to 
     CAPTURE(order.height());
     CAPTURE(order.width());
     REQUIRE(order.raster_of_row().size() == order.pixels());
-    REQUIRE(order.row_of_raster().size() == order.pixels());
-    for (std::size_t row = 0; row < order.pixels(); ++row) {
-        const auto raster = static_cast<std::size_t>(order.raster_of_row()[row]);
+    std::vector<bool> seen(order.pixels());
+    for (const std::int32_t pixel : order.raster_of_row()) {
+        const auto raster = static_cast<std::size_t>(pixel);
         REQUIRE(raster < order.pixels());
-        REQUIRE(order.row_of_raster()[raster] == static_cast<int>(row));
+        REQUIRE_FALSE(seen[raster]);
+        seen[raster] = true;
     }
 }
 

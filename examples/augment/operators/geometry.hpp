@@ -23,18 +23,6 @@ struct Pixel {
 /// The kind of an operator, which decides how a chain evaluates it.
 enum class OperatorKind { geometry, value, blur };
 
-/// The row and column of a pixel.
-struct PixelIndex {
-    int y;
-    int x;
-};
-
-/// A point in edge coordinates.
-struct Point {
-    float y;
-    float x;
-};
-
 /// A window of `height` by `width` from (top, left): an exact copy.
 struct Crop {
     int height = 0;
@@ -53,8 +41,6 @@ struct Crop {
     SLUICE_HOST_DEVICE static Pixel<C> at(const Prepared& p, const Previous& previous, int y, int x) {
         return previous(y + p.top, x + p.left);
     }
-    SLUICE_HOST_DEVICE static bool nearest(const Prepared& p, PixelIndex& place);
-    SLUICE_HOST_DEVICE static Point forward(const Prepared& p, Point point);
 };
 
 /// A window as torchvision's `roi_align(aligned=False)` takes it, which is not a copy: each pixel is the mean of the 2x2
@@ -76,8 +62,6 @@ struct RoiAlignCrop {
     SLUICE_HOST_DEVICE Prepared prepare(const SampleParameters& parameters, ImageShape in) const;
     template <int C, class Previous>
     SLUICE_HOST_DEVICE static Pixel<C> at(const Prepared& p, const Previous& previous, int y, int x);
-    SLUICE_HOST_DEVICE static bool nearest(const Prepared& p, PixelIndex& place);
-    SLUICE_HOST_DEVICE static Point forward(const Prepared& p, Point point);
 };
 
 /// To `height` by `width`, bilinear, with half-pixel centres, corners not aligned. What shrinks is antialiased with a
@@ -101,8 +85,6 @@ struct Resize {
     SLUICE_HOST_DEVICE Prepared prepare(const SampleParameters& parameters, ImageShape in) const;
     template <int C, class Previous>
     SLUICE_HOST_DEVICE static Pixel<C> at(const Prepared& p, const Previous& previous, int y, int x);
-    SLUICE_HOST_DEVICE static bool nearest(const Prepared& p, PixelIndex& place);
-    SLUICE_HOST_DEVICE static Point forward(const Prepared& p, Point point);
 };
 
 /// Swaps left and right where the sample's `flip` is not 0.
@@ -121,8 +103,6 @@ struct Flip {
     SLUICE_HOST_DEVICE static Pixel<C> at(const Prepared& p, const Previous& previous, int y, int x) {
         return previous(y, p.flip ? p.width - 1 - x : x);
     }
-    SLUICE_HOST_DEVICE static bool nearest(const Prepared& p, PixelIndex& place);
-    SLUICE_HOST_DEVICE static Point forward(const Prepared& p, Point point);
 };
 
 /// How a rotation samples.
@@ -153,8 +133,6 @@ struct Rotate {
     SLUICE_HOST_DEVICE Prepared prepare(const SampleParameters& parameters, ImageShape in) const;
     template <int C, class Previous>
     SLUICE_HOST_DEVICE static Pixel<C> at(const Prepared& p, const Previous& previous, int y, int x);
-    SLUICE_HOST_DEVICE static bool nearest(const Prepared& p, PixelIndex& place);
-    SLUICE_HOST_DEVICE static Point forward(const Prepared& p, Point point);
 };
 
 } // namespace augment

@@ -29,9 +29,6 @@ public:
     /// For each row of the matrix, its pixel: `y * width + x`.
     const std::vector<std::int32_t>& raster_of_row() const noexcept { return raster_of_row_; }
 
-    /// For each pixel `y * width + x`, its row of the matrix.
-    const std::vector<std::int32_t>& row_of_raster() const noexcept { return row_of_raster_; }
-
     /// For each row, the rows of its 3×3 neighbourhood at `9 * row + 3 * (dy + 1) + (dx + 1)`; -1 beyond the border.
     std::vector<std::int32_t> neighbours() const;
 
@@ -40,7 +37,7 @@ private:
     std::size_t width_;
     std::size_t levels_;
     std::vector<std::int32_t> raster_of_row_;
-    std::vector<std::int32_t> row_of_raster_;
+    std::vector<std::int32_t> row_of_raster_; // for each pixel, its row
 };
 
 } // namespace nn

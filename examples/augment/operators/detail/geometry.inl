@@ -166,15 +166,6 @@ SLUICE_HOST_DEVICE inline Crop::Prepared Crop::prepare(const SampleParameters& p
             detail::clamped(parameters.left, 0, in.width - width)};
 }
 
-SLUICE_HOST_DEVICE inline bool Crop::nearest(const Prepared& p, PixelIndex& place) {
-    place = {place.y + p.top, place.x + p.left};
-    return true;
-}
-
-SLUICE_HOST_DEVICE inline Point Crop::forward(const Prepared& p, Point point) {
-    return {point.y - static_cast<float>(p.top), point.x - static_cast<float>(p.left)};
-}
-
 inline ImageShape RoiAlignCrop::output_shape(ImageShape in) const {
     detail::require_crop(in, height, width);
     return shape_after(in);
@@ -200,15 +191,6 @@ SLUICE_HOST_DEVICE Pixel<C> RoiAlignCrop::at(const Prepared& p, const Previous& 
     for (int i = 0; i < C; ++i)
         result.value[i] = 0.25f * ((a.value[i] + b.value[i]) + (c.value[i] + d.value[i]));
     return result;
-}
-
-SLUICE_HOST_DEVICE inline bool RoiAlignCrop::nearest(const Prepared& p, PixelIndex& place) {
-    place = {place.y + p.top, place.x + p.left};
-    return true;
-}
-
-SLUICE_HOST_DEVICE inline Point RoiAlignCrop::forward(const Prepared& p, Point point) {
-    return {point.y - static_cast<float>(p.top), point.x - static_cast<float>(p.left)};
 }
 
 inline ImageShape Resize::output_shape(ImageShape in) const {
@@ -239,27 +221,6 @@ SLUICE_HOST_DEVICE Pixel<C> Resize::at(const Prepared& p, const Previous& previo
     const Pixel<C> below = detail::between(previous(rows.second, columns.first),
                                            previous(rows.second, columns.second), columns.weight);
     return detail::between(above, below, rows.weight);
-}
-
-SLUICE_HOST_DEVICE inline bool Resize::nearest(const Prepared& p, PixelIndex& place) {
-    const float y = detail::product(p.scale_y, detail::sum(static_cast<float>(place.y), 0.5f));
-    const float x = detail::product(p.scale_x, detail::sum(static_cast<float>(place.x), 0.5f));
-    place = {detail::least(static_cast<int>(y), p.in_height - 1),
-             detail::least(static_cast<int>(x), p.in_width - 1)};
-    return true;
-}
-
-SLUICE_HOST_DEVICE inline Point Resize::forward(const Prepared& p, Point point) {
-    return {point.y / p.scale_y, point.x / p.scale_x};
-}
-
-SLUICE_HOST_DEVICE inline bool Flip::nearest(const Prepared& p, PixelIndex& place) {
-    place.x = p.flip ? p.width - 1 - place.x : place.x;
-    return true;
-}
-
-SLUICE_HOST_DEVICE inline Point Flip::forward(const Prepared& p, Point point) {
-    return {point.y, p.flip ? static_cast<float>(p.width) - point.x : point.x};
 }
 
 template <class Sampling>
@@ -328,21 +289,6 @@ SLUICE_HOST_DEVICE Pixel<C> Rotate<Sampling>::at(const Prepared& p, const Previo
             result.value[c] = seen ? covered * (result.value[c] - p.fill) + p.fill : p.fill;
         return result;
     }
-}
-
-template <class Sampling>
-SLUICE_HOST_DEVICE bool Rotate<Sampling>::nearest(const Prepared& p, PixelIndex& place) {
-    const detail::SourcePoint from = detail::rotate_back(p, place.y, place.x);
-    place = {detail::round_even(from.y), detail::round_even(from.x)};
-    return detail::inside(place.y, place.x, p.height, p.width);
-}
-
-template <class Sampling>
-SLUICE_HOST_DEVICE Point Rotate<Sampling>::forward(const Prepared& p, Point point) {
-    const float from_y = point.y - (p.centre_y + 0.5f);
-    const float from_x = point.x - (p.centre_x + 0.5f);
-    return {p.cosine * from_y - p.sine * from_x + (p.centre_y + 0.5f),
-            p.sine * from_y + p.cosine * from_x + (p.centre_x + 0.5f)};
 }
 
 } // namespace augment
