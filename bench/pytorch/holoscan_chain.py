@@ -211,26 +211,36 @@ def by_sluice(kernels: Any, stages: int, frames: int, period_us: int, schedule: 
     return latencies.row(f"sluice, {schedule}, {'a call a frame' if call_each else 'one iteration'}")
 
 
-def by_holoscan(kernels: Any, hs: Any, stages: int, frames: int, period_us: int, polls: bool) -> dict:
-    from holoscan import execution as ex, tensor as ht
+class HoloscanChain:
+    """What Holoscan's operators of a chain share."""
+
+    depth = 4  # of a queue
+
+    def __init__(self, kernels: Any, stages: int, frames: int, period_us: int) -> None:
+        from holoscan import tensor as ht
+
+        self.kernels, self.stages, self.frames = kernels, stages, frames
+        self.period = timedelta(microseconds=period_us)
+        self.on_device = kernels.device == "cuda"
+        self.tensors, self.floats = ht, ht.DLDataType(2, 32, 1)
+        self.kind = ht.MemoryKind.CUDA_DEVICE if self.on_device else ht.MemoryKind.HOST
+        self.latencies = Latencies(frames, stages)
+        self.refused = self.ticks = self.sunk = 0
+
+    def output(self) -> Any:
+        bounds = self.tensors.TensorBounds(max_rank=1, max_shape=[FLOATS], max_byte_span=FLOATS * 4)
+        return self.tensors.OutputSpec(storage=self.tensors.OutputStorage.RUNTIME_POOL, memory_kind=self.kind, dtype=self.floats,
+                                       rank=1, bounds=bounds)
+
+    def given(self) -> Any:
+        return self.tensors.InputSpec(memory_kind=self.kind, dtype=self.floats, rank=1)
+
+    def stream_of(self, context: Any) -> int:
+        return context.stream().__cuda_stream__()[1] if self.on_device else 0
+
+
+def source_of(chain: HoloscanChain, hs: Any) -> type:
     from holoscan.errors import BackpressuredError, HoloscanError
-
-    on_device = kernels.device == "cuda"
-    kind = ht.MemoryKind.CUDA_DEVICE if on_device else ht.MemoryKind.HOST
-    floats = ht.DLDataType(2, 32, 1)
-    depth = 4
-    latencies = Latencies(frames, stages)
-    count = {"refused": 0, "ticks": 0, "sunk": 0}
-
-    def output() -> Any:
-        return ht.OutputSpec(storage=ht.OutputStorage.RUNTIME_POOL, memory_kind=kind, dtype=floats, rank=1,
-                             bounds=ht.TensorBounds(max_rank=1, max_shape=[FLOATS], max_byte_span=FLOATS * 4))
-
-    def given() -> Any:
-        return ht.InputSpec(memory_kind=kind, dtype=floats, rank=1)
-
-    def stream_of(context: Any) -> int:
-        return context.stream().__cuda_stream__()[1] if on_device else 0
 
     class Source(hs.Operator):
         out = hs.Output("out", hs.payload.TensorType)
@@ -240,30 +250,36 @@ def by_holoscan(kernels: Any, hs: Any, stages: int, frames: int, period_us: int,
             self.frame = 0
 
         def setup(self, spec: Any) -> None:
-            spec.output(self.out).produces_tensor(output())
+            spec.output(self.out).produces_tensor(chain.output())
 
         def contract(self) -> Any:
-            return hs.Contract().trigger(hs.OnClock(period=timedelta(microseconds=period_us)))
+            return hs.Contract().trigger(hs.OnClock(period=chain.period))
 
         def compute(self, context: Any) -> None:
-            count["ticks"] += 1
-            if self.frame >= frames:
-                if self.frame <= count["sunk"] or count["ticks"] > 60 * frames:
+            chain.ticks += 1
+            if self.frame >= chain.frames:
+                if self.frame <= chain.sunk or chain.ticks > 60 * chain.frames:
                     context.request_completion()
                 return
-            if self.frame - count["sunk"] >= depth * (stages - 1):  # all queues may be full
-                count["refused"] += 1
+            if self.frame - chain.sunk >= chain.depth * (chain.stages - 1):  # all queues may be full
+                chain.refused += 1
                 return
-            latencies.begun[self.frame] = time.perf_counter_ns()
+            chain.latencies.begun[self.frame] = time.perf_counter_ns()
             try:
-                with self.out.allocate_tensor(shape=[FLOATS], dtype=floats) as loan:
-                    kernels.fill(stream_of(context), loan.tensor.data, float(self.frame))
+                with self.out.allocate_tensor(shape=[FLOATS], dtype=chain.floats) as loan:
+                    chain.kernels.fill(chain.stream_of(context), loan.tensor.data, float(self.frame))
             except HoloscanError as error:  # the queue or the pool is full: the next tick tries again
                 if type(error) is not BackpressuredError and "kResourceExhausted" not in str(error):
                     raise
-                count["refused"] += 1
+                chain.refused += 1
                 return
             self.frame += 1
+
+    return Source
+
+
+def stages_of(chain: HoloscanChain, hs: Any) -> "tuple[type, type]":
+    """The operators between the source and the end, and the one at the end."""
 
     class Middle(hs.Operator):
         inp = hs.Input("inp", hs.payload.TensorType)
@@ -273,53 +289,56 @@ def by_holoscan(kernels: Any, hs: Any, stages: int, frames: int, period_us: int,
             super().__init__()
 
         def setup(self, spec: Any) -> None:
-            spec.input(self.inp).expects_tensor(given())
-            spec.output(self.out).produces_tensor(output())
+            spec.input(self.inp).expects_tensor(chain.given())
+            spec.output(self.out).produces_tensor(chain.output())
 
         def compute(self, context: Any) -> None:
             tensor = self.inp.receive_data()
-            with self.out.allocate_tensor(shape=[FLOATS], dtype=floats) as loan:
-                kernels.add(stream_of(context), loan.tensor.data, tensor.data)
+            with self.out.allocate_tensor(shape=[FLOATS], dtype=chain.floats) as loan:
+                chain.kernels.add(chain.stream_of(context), loan.tensor.data, tensor.data)
 
     class Sink(hs.Operator):
         inp = hs.Input("inp", hs.payload.TensorType)
 
         def __init__(self) -> None:
             super().__init__()
-            self.frame = 0
 
         def setup(self, spec: Any) -> None:
-            spec.input(self.inp).expects_tensor(given())
+            spec.input(self.inp).expects_tensor(chain.given())
 
         def compute(self, context: Any) -> None:
-            tensor = self.inp.receive_data()
-            kernels.add(stream_of(context), tensor.data, tensor.data)
-            latencies.end(self.frame, kernels.first(stream_of(context), tensor.data))
-            self.frame += 1
-            count["sunk"] += 1
+            tensor, stream = self.inp.receive_data(), chain.stream_of(context)
+            chain.kernels.add(stream, tensor.data, tensor.data)
+            chain.latencies.end(chain.sunk, chain.kernels.first(stream, tensor.data))
+            chain.sunk += 1
 
+    return Middle, Sink
+
+
+def planned(chain: HoloscanChain, hs: Any, polls: bool) -> Any:
+    from holoscan import execution as ex
+
+    middle, sink = stages_of(chain, hs)
     graph = hs.Graph("chain", default_clock=hs.RealtimeClock)
     deployment = ex.DeploymentBinding()
-
-    def place(name: str) -> None:
-        nonlocal deployment
-        if on_device:
+    operators = [graph.op(source_of(chain, hs), "source")]
+    operators += [graph.op(middle, f"middle{number}") for number in range(chain.stages - 2)]
+    if chain.on_device:
+        for name in ["source", *(f"middle{number}" for number in range(chain.stages - 2))]:
             deployment = deployment.bind_tensor_output_device(operator_path=name, output_port="out",
                                                               device=ex.DeviceId(0)) or deployment
-
-    previous = graph.op(Source, "source").out
-    place("source")
-    for number in range(stages - 2):
-        middle = graph.op(Middle, f"middle{number}")
-        place(f"middle{number}")
-        graph.add_flow(previous, middle.inp, queue_depth=depth)
-        previous = middle.out
-    graph.add_flow(previous, graph.op(Sink, "sink").inp, queue_depth=depth)
+    for before, after in zip(operators, [*operators[1:], graph.op(sink, "sink")]):
+        graph.add_flow(before.out, after.inp, queue_depth=chain.depth)
     if polls:
         graph.partition("all").include_all()
         deployment = deployment.bind_thread_placement(
             "all", ex.ThreadPlacement(wake_mode=ex.WakeMode.BUSY_POLL)) or deployment
-    plan = hs.compile(graph, hs.CompileOptions(deployment=deployment))
+    return hs.compile(graph, hs.CompileOptions(deployment=deployment))
+
+
+def by_holoscan(kernels: Any, hs: Any, stages: int, frames: int, period_us: int, polls: bool) -> dict:
+    chain = HoloscanChain(kernels, stages, frames, period_us)
+    plan = planned(chain, hs, polls)
     name = f"Holoscan, {'polling' if polls else 'sleeping'}"
     if not plan.ok:
         return {"name": name, "stages": stages, "error": plan.summary()[:1000]}
@@ -327,9 +346,9 @@ def by_holoscan(kernels: Any, hs: Any, stages: int, frames: int, period_us: int,
     with session:
         if not session.wait(timeout=10.0 + 3e-6 * frames * period_us):
             session.request_stop()
-    if kernels.device == "cuda":
+    if chain.on_device:
         torch.cuda.synchronize()
-    return latencies.row(name, refused=count["refused"], ended=str(session.termination))
+    return chain.latencies.row(name, refused=chain.refused, ended=str(session.termination))
 
 
 def main() -> Optional[str]:
