@@ -38,7 +38,7 @@ struct Way {
                                 static_cast<std::int32_t>(number((*this)[device_index])), address);
     }
 
-    /// A batch has the slot now. Memory of the one before it goes, but for what somebody holds.
+    /// A batch has the slot now. Memory of the one before it goes, but for what is still referred to.
     void begin_slot(std::intptr_t slot, PyObject* index) const {
         append_held((*this)[late], item((*this)[fresh], slot));
         put((*this)[fresh], slot, Ref::another(words[Word::empty]));
@@ -46,7 +46,7 @@ struct Way {
     }
 };
 
-/// What was late before this batch: by its end, whoever holds it keeps it.
+/// What was late before this batch: by its end, what still refers to it keeps it.
 class Over {
 public:
     explicit Over(const Way& way) : way_(way), storages_(Ref::taken(PyList_AsTuple(way[Way::late]))) {}

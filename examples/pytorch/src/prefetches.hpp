@@ -20,7 +20,7 @@ struct Placing {
     enum { begin, end, end_and_read };
 };
 
-/// Whether nobody but the pipeline and the consumer to come holds the slot's memory.
+/// Whether only the pipeline and the consumer to come hold the slot's memory.
 inline bool is_left(PyObject* storages) {
     for (std::intptr_t i = 0; i < size(storages); ++i) {
         const Ref cdata = attribute(item(item(storages, i), 0), words.cdata);
@@ -47,7 +47,7 @@ inline bool is_like(PyObject* target, PyObject* batch) {
 }
 
 /// `prefetched(fetch, slot, batch, reads, other)` enqueues the copy of a batch into its slot, and returns what it will be; or `unhandled`,
-/// with nothing done. `other` is a slot whose last batch must be nobody's any more, or -1.
+/// with nothing done. `other` is a slot whose last batch must have been given up, or -1.
 inline Ref prefetched(PyObject* const* arguments) {
     const Fetch fetch{arguments[0]};
     const std::intptr_t slot = number(arguments[1]);
@@ -75,7 +75,7 @@ inline Ref prefetched(PyObject* const* arguments) {
         Ref alias = Ref::another(leaf);
         if (is_tensor(leaf)) {
             PyObject* const fixed = item(item(target, 1), i);
-            alias = called(item(fixed, Fixed::tensor), words.detach); // so that whoever keeps it is found
+            alias = called(item(fixed, Fixed::tensor), words.detach); // so that a reference to it is found
             fill(fetch[Fetch::versions], sources, slot, leaf, fixed, stream);
         }
         check(batch->type == words.tuple ? PyTuple_SetItem(result.get(), i, alias.release())

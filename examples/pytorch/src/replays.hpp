@@ -26,7 +26,7 @@ struct Replayed {
     enum { graph, replay, guard, gradients, stream };
 };
 
-/// Whether the slot's memory is nobody's but the pipeline's.
+/// Whether the pipeline alone holds the slot's memory.
 inline bool is_free(PyObject* watched) {
     for (std::intptr_t i = 0; i < size(watched); i += 2)
         if (number(Ref::taken(PyObject_CallFunctionObjArgs(words[Word::use_count], item(watched, i), nullptr))

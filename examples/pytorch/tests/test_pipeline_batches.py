@@ -246,7 +246,7 @@ def test_a_kept_tensor_ends_chains(compiled, pretending):
     results = []
     for place, x in enumerate(run([torch.full((2,), float(i)) for i in range(80)])):
         results.append(x.tolist())
-        if place == 60:  # memory of a slot, that somebody has found
+        if place == 60:  # memory of a slot, to which a reference was found
             assert run.chains.of[0] is not None
             kept.append(run.stages[0].graphs.recent[0].found.outputs.detach())
     assert results == [[2.0 * i + 1] * 2 for i in range(80)]

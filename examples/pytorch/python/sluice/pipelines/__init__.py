@@ -1,7 +1,7 @@
 """Pipelines: stages of Python callables over a loader's batches, race-free by construction.
 
 A pipeline (`pipeline`) has streams that its stages run on (`layout`), a loop over batches (`iteration`), what is enqueued for one of
-them (`submission`), and memory that somebody may hold when one is over (`memory`).
+them (`submission`), and memory that may be referred to when one is over (`memory`).
 
 What waits for what is a table (`plan`), made once for a pipeline. A moment of it is one call of the operators' library
 (`compiled`, src/steps_cuda.cpp) where that was built with CUDA, and a few of PyTorch's own elsewhere; a whole batch is one, if

@@ -9,7 +9,7 @@ from typing import Any, Iterator
 
 import torch
 
-BUILTINS = frozenset(vars(builtins))  # Python's own, as far as nobody had put more there by then
+BUILTINS = frozenset(vars(builtins))  # Python's own, and what was put there by then
 GLOBAL_HOOKS = {"torch.nn.modules.module": ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks",
                                             "_global_backward_pre_hooks"),
                 "torch.optim.optimizer": ("_global_optimizer_pre_hooks", "_global_optimizer_post_hooks")}

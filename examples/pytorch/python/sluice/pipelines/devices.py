@@ -65,7 +65,7 @@ class CpuDevice:
         pass
 
     def release(self) -> None:
-        """Gives back memory that is held for later, and that nobody uses now."""
+        """Gives back memory that is held for later and not in use."""
 
     def mark(self, stream: Any) -> float:
         """A moment in the stream's work, for `milliseconds`."""

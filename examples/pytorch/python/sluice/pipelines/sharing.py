@@ -260,7 +260,7 @@ def copied(results: Any, addresses: Optional[set[int]]) -> Any:
     def of_tensor(tensor: torch.Tensor) -> torch.Tensor:
         if not is_plain(tensor):
             return tensor
-        if addresses is None:  # a leaf that requires a gradient is one that somebody asks for it
+        if addresses is None:  # a leaf that requires a gradient is one whose gradient is read
             is_written = not tensor.requires_grad or isinstance(tensor, torch.nn.Parameter)
         else:
             is_written = tensor.untyped_storage().data_ptr() in addresses
