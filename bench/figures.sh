@@ -2,7 +2,7 @@
 # The figures of docs/performance, group by group, and whether they are still those of the pages:
 #
 #     bash bench/figures.sh BUILD OUT GROUP…          BUILD: a release build; OUT: a folder for what is measured
-#     bash bench/figures.sh --check OUT [--write]     compares what is in OUT with the pages, by figures/check.py
+#     bash bench/figures.sh --check OUT… [--write]    compares what is in the folders with the pages, by figures/check.py
 #
 # Groups, and the targets of BUILD that they need:
 #   host_time                    pipeline_overhead graph_overhead
@@ -20,7 +20,7 @@
 #   two_gpus ranks kills         on two GPUs: pipeline_shapes collectives frozen_encoder resnet18
 #
 # A command that fails, or takes longer than FIGURES_SECONDS (580), is said to, and the others go on. OUT has a report for each, what
-# it printed, and the machine. Says of each how long it took.
+# it printed, and the machine with the commit, which FIGURES_COMMIT names where git doesn't know it. Says of each how long it took.
 
 # shellcheck disable=SC2317 # groups are called by their names
 set -uo pipefail
@@ -199,7 +199,7 @@ for group in "${@:3}"; do
 done
 {
     nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null || echo "no NVIDIA GPU"
-} | sort | uniq -c | sed "s/^ *//; s/\$/, commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)/" >>"$out/machine.txt"
+} | sort | uniq -c | sed "s/^ *//; s/\$/, commit ${FIGURES_COMMIT:-$(git rev-parse --short HEAD 2>/dev/null || echo unknown)}/" >>"$out/machine.txt"
 for group in "${@:3}"; do
     "$group"
 done

@@ -2,8 +2,8 @@
 """Compares the figures on the pages of docs/performance with those that figures.sh measured.
 
     bash bench/figures.sh BUILD OUT GROUP…           measures
-    bash bench/figures.sh --check OUT                compares: python3 bench/figures/check.py OUT
-    bash bench/figures.sh --check OUT --write        and writes the run's figures into the pages' tables
+    bash bench/figures.sh --check OUT…               compares: python3 bench/figures/check.py OUT…
+    bash bench/figures.sh --check OUT… --write       and writes the run's figures into the pages' tables
     python3 bench/figures/check.py                   looks whether each figure of the list has its place on a page
 
 The list is in library.py, experiments.py and python_package.py; query.py says how to read it. Of each figure: the page's, the
@@ -33,7 +33,7 @@ class Compared:
         self.value = run.middle(figure)
         allowed = query.get("allowed", ALLOWED)
         low, high = (figure.value - figure.half) * (1 - allowed), (figure.value + figure.half) * (1 + allowed)
-        self.is_judged = figure.is_ratio or run.is_on(query["card"])
+        self.is_judged = figure.is_ratio or run.is_on(query["card"], query["file"])
         self.has_moved = self.value is not None and self.is_judged and not low <= self.value <= high
 
     @property
@@ -48,14 +48,14 @@ class Compared:
 def compare(figures, run):
     """Leaves out what is for another card."""
     return [Compared(figure, run) for figure in figures
-            if "only" not in figure.query or (run.machines and run.is_on(figure.query["only"]))]
+            if "only" not in figure.query or run.is_on(figure.query["only"], figure.query["file"], otherwise=False)]
 
 
 def show(compared, run):
     """Prints what came out, and returns the exit code."""
     measured = [one for one in compared if one.value is not None]
     moved = sorted((one for one in measured if one.has_moved), key=lambda one: -abs(one.ratio - 1))
-    lacking = [one for one in compared if one.value is None and run.has(one.figure.query["file"])]
+    lacking = [one for one in compared if one.value is None and run.found(one.figure.query["file"])]
     not_run = {}
     for one in compared:
         if one.value is None and one not in lacking:
@@ -111,7 +111,7 @@ def write(compared, pages, run):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("out", nargs="?", help="the folder that figures.sh wrote to")
+    parser.add_argument("out", nargs="*", help="the folders that figures.sh wrote to")
     parser.add_argument("--pages", default=PAGES, help="the folder of the pages")
     parser.add_argument("--write", action="store_true", help="put the run's figures into the tables")
     arguments = parser.parse_args()
@@ -122,12 +122,13 @@ def main():
     print(*missing, sep="\n", end="\n" if missing else "", file=sys.stderr)
     if missing:
         sys.exit(2)
-    if arguments.out is None:
+    if not arguments.out:
         print(f"{len(figures)} figures of the list stand on {len(pages)} pages")
         return
-    if not os.path.isdir(arguments.out):
-        parser.error(f"argument out: there is no folder {arguments.out}")
-    run = Run(arguments.out)
+    for folder in arguments.out:
+        if not os.path.isdir(folder):
+            parser.error(f"argument out: there is no folder {folder}")
+    run = Run(*arguments.out)
     compared = compare(figures, run)
     code = show(compared, run)
     if arguments.write:

@@ -1,4 +1,4 @@
-"""A run's side: the reports below the folder that figures.sh wrote to."""
+"""A run's side: the reports below the folders that figures.sh wrote to."""
 
 import glob
 import json
@@ -65,31 +65,34 @@ def numbers_of_line(records, query):
     return [number_of(found[query["value"]]) for found in numbers if query["value"] < len(found)]
 
 
+def machines_of(folder):
+    """The lines that figures.sh has written about it."""
+    path = os.path.join(folder, "machine.txt")
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as file:
+        return file.read().splitlines()
+
+
 class Run:
-    """The reports below a folder."""
+    """The reports below one folder, or several."""
 
-    def __init__(self, folder):
-        self.folder, self.files = folder, {}
-        path = os.path.join(folder, "machine.txt")
-        self.machines = []
-        if os.path.exists(path):
-            with open(path, encoding="utf-8") as file:
-                self.machines = sorted(set(file.read().splitlines()))
+    def __init__(self, *folders):
+        self.folders, self.files = folders, {}
+        self.machines = sorted({line for folder in folders for line in machines_of(folder)})
 
-    def is_on(self, card):
-        """Whether it was measured on that card alone; true where the run does not say."""
-        return all(card in machine for machine in self.machines)
+    def is_on(self, card, name, otherwise=True):
+        """Whether the files of that name were measured on that card alone; `otherwise` where no machine is named."""
+        machines = [line for folder, _ in self.found(name) for line in machines_of(folder)]
+        return all(card in line for line in machines) if machines else otherwise
 
-    def has(self, name):
-        return bool(self.records(name))
-
-    def records(self, name):
-        """Those of each file of that name."""
+    def found(self, name):
+        """Folder and records of each file of that name."""
         if name not in self.files:
             self.files[name] = []
-            for path in sorted(glob.glob(os.path.join(self.folder, name))):
+            for folder, path in ((folder, path) for folder in self.folders for path in sorted(glob.glob(os.path.join(folder, name)))):
                 try:
-                    self.files[name].append(records_of(path))
+                    self.files[name].append((folder, records_of(path)))
                 except ValueError:
                     print(f"{path} is no report, as where a program ended early", file=sys.stderr)
         return self.files[name]
@@ -98,7 +101,7 @@ class Run:
         """Of each file with any."""
         conditions = {name: wanted for name, wanted in query.items() if name not in RESERVED}
         found = []
-        for records in self.records(query["file"]):
+        for _, records in self.found(query["file"]):
             values = numbers_of_line(records, query) if "line" in query else [
                 value for record in records if meets(record, conditions) for value in picked(record, query)]
             if values:

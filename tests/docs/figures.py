@@ -162,6 +162,16 @@ class MadeUp(unittest.TestCase):
         self.machine("NVIDIA H100 80GB HBM3", "NVIDIA H200")
         self.assertIn("0 of 0 figures", self.check(of_both)[0])
 
+    def test_reports_of_several_folders(self):
+        other = self.out.parent / "other"
+        other.mkdir()
+        (self.out / "words.json").rename(other / "words.json")
+        (other / "machine.txt").write_text("1 NVIDIA H100, 580, commit abc\n", encoding="utf-8")
+        run = Run(str(self.out), str(other))
+        self.assertEqual((run.is_on("H200", "ages.txt"), run.is_on("H200", "words.json"), run.is_on("H100", "words.json")),
+                         (True, False, True))
+        self.assertEqual(run.values({"file": "words.json", "value": "ours"}), [[3.42]])
+
     def test_what_the_list_names_and_the_page_has_not(self):
         for change, said in (((("**graphed**", "**graphs**"),), "there is no row 'graphed'"),
                              ((("sluice | ratio", "ours | ratio"),), "there is no column 'sluice'"),
