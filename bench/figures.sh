@@ -19,8 +19,9 @@
 #   operators pipelines step_cost     the package of examples/pytorch
 #   two_gpus ranks kills         on two GPUs: pipeline_shapes collectives frozen_encoder resnet18
 #
-# A command that fails, or takes longer than FIGURES_SECONDS (580), is said to, and the others go on. OUT has a report for each, what
-# it printed, and the machine with the commit, which FIGURES_COMMIT names where git doesn't know it. Says of each how long it took.
+# PYTHON names the Python that has PyTorch, python3 by default. A command that fails, or takes longer than FIGURES_SECONDS (580), is
+# said to, and the others go on. OUT has a report for each, what it printed, and the machine with the commit, which FIGURES_COMMIT
+# names where git doesn't know it. Says of each how long it took.
 
 # shellcheck disable=SC2317 # groups are called by their names
 set -uo pipefail
@@ -52,7 +53,7 @@ run() {
 # Further arguments by which a program writes OUT/NAME.json.
 benchmark() { run "$1" "$bench/$2" "${@:3}" "--benchmark_out=$out/$1.json"; }
 experiment() { run "$1" "$examples/$2/$2" "${@:3}" --json "$out/$1.json"; }
-script() { run "$1" python3 "bench/$2" "${@:3}" --json "$out/$1.json"; }
+script() { run "$1" "${PYTHON:-python3}" "bench/$2" "${@:3}" --json "$out/$1.json"; }
 # Runs it on each of two GPUs by itself, at the same time.
 both_alone() {
     CUDA_VISIBLE_DEVICES=0 "$@" &

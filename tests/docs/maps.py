@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks the maps of the examples: that each file, folder and kernel in a table's first column is there, and that examples/nn/FILES.md
-names each header that is no detail. maps.py ROOT"""
+names each header that is no detail, and that no README there has more than 60 lines. maps.py ROOT"""
 
 import re
 import sys
@@ -47,6 +47,9 @@ def main() -> int:
                 count += 1
                 if not ((page.parent / folder / name).exists() or is_in(page.parent, name)):
                     faults.append(f"{page.relative_to(root)}: there is no {folder}{name}")
+    for page in sorted((root / "examples").glob("*/README.md")):
+        if (lines := len(page.read_text(encoding="utf-8").splitlines())) > 60:
+            faults.append(f"{page.relative_to(root)} has {lines} lines, expected at most 60")
     nn = root / "examples/nn"
     named = (nn / "FILES.md").read_text(encoding="utf-8")
     for header in sorted([*nn.rglob("*.hpp"), *nn.rglob("*.cuh")]):
