@@ -78,15 +78,17 @@ def show(compared, run):
 
 def written(text, figure, found):
     """A cell's text with a run's values in the place of its own; brackets become the least and the most of them."""
-    pieces, which = text.split(";"), figure.query.get("number", 0)
-    everything = [value for values in found for value in values]
-    middles = [median(values) for values in found]
-    at = [figure.query["piece"]] if "piece" in figure.query else range(len(pieces))
-    for piece in at:
+    which, everything = figure.query.get("number", 0), [value for values in found for value in values]
+    middles, pieces = [median(values) for values in found], text.split(";")
+    if "piece" in figure.query or len(pieces) == 1:
+        at, middles = [figure.query.get("piece", 0)], [median(middles)]
+    else:  # of each file
+        pieces = [pieces[min(number, len(pieces) - 1)] for number in range(len(middles))]
+        at = range(len(pieces))
+    for piece, value in zip(at, middles):
         matches = list(NUMBER.finditer(pieces[piece]))
         if which < len(matches):
             match = matches[which]
-            value = middles[piece] if "piece" not in figure.query and len(pieces) == len(middles) else median(middles)
             pieces[piece] = f"{pieces[piece][:match.start()]}{value:,.{decimals_of(match[0])}f}{pieces[piece][match.end():]}"
     text = ";".join(pieces)
     if which > 0 or not re.search(r" \[[^\]]*\]", text):

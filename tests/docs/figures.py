@@ -209,6 +209,12 @@ class MadeUp(unittest.TestCase):
         text = (self.pages / "made_up.md").read_text(encoding="utf-8")
         self.assertIn("| `serial` | 2,001; 2,002; 2,003 | 3,001; 3,002; 3,003 | 1.500 | abc |", text)
         self.assertIn("| **graphed** | 400 | 32 [31, 33] | 0.080 | abc |", text)
+        (self.out / "steps_3.json").unlink()
+        figures, pages, _ = read_pages(self.pages, LISTED)
+        run = Run(str(self.out))
+        with contextlib.redirect_stdout(io.StringIO()):
+            write(compare(figures, run), pages, run)
+        self.assertIn("| `serial` | 2,001; 2,002 | 3,001; 3,002 | 1.500 | abc |", (self.pages / "made_up.md").read_text(encoding="utf-8"))
         self.assertIn("it takes 12 µs", text)
         self.assertEqual(len(text.splitlines()), len(PAGE.splitlines()))
 
