@@ -57,6 +57,39 @@ TEST_CASE("BatchRead: is_ready tells without a wait, and one that asks for a hel
     }
 }
 
+TEST_CASE("BatchRead: a loop that asks several held batches in turns gets them, in whatever order it asks") {
+    for (const std::size_t first :
+         {std::size_t{0}, std::size_t{1}}) { // from which one on it asks again and again
+        CAPTURE(first);
+        std::size_t calls = 0;
+        AnyPipeline<PinnedSpan<const Word, B>, B> pipeline(
+            Stages{Stage{"copy",
+                         [&](Ref stream, const PinnedSpan<const Word, B>& batch, PinnedBuffer<Word, B>& out) {
+                             ++calls;
+                             copy(stream, out, batch);
+                         }},
+                   Stage{"keep", [](Ref, const PinnedBuffer<Word, B>&) {}}},
+            Slots{make_word},
+            PipelineOptions{
+                .schedule = Schedule::graphed, .graphs = {.on_refusal = nullptr}, .steps_per_graph = 64});
+        const Inputs<B> inputs(3, 1);
+        pipeline.submit(inputs[0]).stays();
+        pipeline.finish();
+        const std::size_t before = calls;
+        std::vector<BatchRead> reads;
+        for (std::size_t batch = 0; batch < 3; ++batch)
+            reads.push_back(pipeline.submit(inputs[batch]));
+        for (const BatchRead& read : reads)
+            CHECK_FALSE(read.is_ready());
+        CHECK(calls == before); // Asked once each, they may wait for others.
+        for (int round = 0; round < 2; ++round)
+            for (std::size_t batch = first; batch < 3; ++batch)
+                (void)reads[batch].is_ready();
+        CHECK(calls == before + 3);
+        pipeline.finish();
+    }
+}
+
 TEST_CASE("BatchRead: one that is assigned a batch of after a reset is that batch's") {
     if (!streams_overlap<B>())
         return;

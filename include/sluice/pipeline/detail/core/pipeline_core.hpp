@@ -187,7 +187,8 @@ private:
     std::size_t dropped_ = 0;
     GivenBatch<B> last_;        // Without the batch itself.
     std::size_t polled_ = 0;    // The batch that was last seen to be held,
-    std::size_t polled_at_ = 0; // when so many were submitted.
+    std::size_t polled_at_ = 0; // when so many were submitted,
+    std::size_t polls_ = 0;     // and how often any was since then.
     ResultsLeft results_left_;
     int exceptions_; // under way when this was made
 };

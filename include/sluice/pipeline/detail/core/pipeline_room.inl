@@ -93,18 +93,22 @@ bool PipelineCore<B>::is_read(std::size_t number) {
         return true;
     bool read = true;
     or_fail([&] {
-        bool held = false;
+        std::size_t held = submitted_; // the first batch that is not on its way
         for (std::size_t stage = 0; stage < core_.stages(); ++stage) {
             if (!core_.plan.stages[stage].reads_batch)
                 continue;
-            held = held || executor_->next_of(stage) <= number;
+            held = smaller(held, executor_->next_of(stage));
             read = read && executor_->is_through(core_, stage, number);
         }
-        // A caller that asks again, with nothing submitted in between, submits nothing until it is read.
-        const bool same = std::exchange(polled_, number) == number;
-        const bool again = std::exchange(polled_at_, submitted_) == submitted_ && same;
-        if (held && again)
-            executor_->flush(core_);
+        // A caller that asks for one again, with nothing submitted in between, submits nothing until it is read. Whoever has
+        // asked more often than batches are held has asked for one again, in whatever order.
+        if (held <= number) {
+            if (std::exchange(polled_at_, submitted_) != submitted_)
+                polls_ = 0;
+            const bool same = std::exchange(polled_, number) == number && polls_ > 0;
+            if (same || ++polls_ > submitted_ - held)
+                executor_->flush(core_);
+        }
         throw_known_fault();
     });
     return read;
