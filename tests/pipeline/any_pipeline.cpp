@@ -132,6 +132,29 @@ TEST_CASE("AnyPipeline: moved, it goes on; options and streams are the pipeline'
     CHECK_FALSE(moved.failed());
 }
 
+TEST_CASE("AnyPipeline: says so where it was moved from, and takes another one") {
+    using Plain = AnyPipeline<Batch, B>;
+    const auto make = [] {
+        return Plain(
+            Stages{Stage{"copy", [](Ref stream, const Batch& in, Batch& out) { copy(stream, out, in); }}},
+            Slots{[](int) { return Batch(words); }});
+    };
+    Plain pipeline = make();
+    Plain other = std::move(pipeline);
+    auto source = make_source(3);
+    Batch batch(words);
+    CHECK(text_of([&] { pipeline.submit(batch).stays(); }) == "the pipeline was moved from");
+    CHECK(text_of([&] { (void)pipeline.try_submit(batch).has_value(); }) == "the pipeline was moved from");
+    CHECK(text_of([&] { pipeline.finish(); }) == "the pipeline was moved from");
+    CHECK(text_of([&] { (void)pipeline.template run<Batch>(source); }) == "the pipeline was moved from");
+    CHECK(text_of([&] { (void)pipeline.template drain<Batch>(); }) == "the pipeline was moved from");
+    pipeline = make();
+    std::size_t results = 0;
+    for ([[maybe_unused]] const Batch& result : pipeline.template run<Batch>(source))
+        ++results;
+    CHECK(results == 3);
+}
+
 TEST_CASE("AnyPipeline: moved while batches are under way, which are waited for as before") {
     for_each_schedule([](const PipelineOptions& options) {
         Memories memories{words};

@@ -17,7 +17,7 @@ namespace sluice {
 
 /// Holds a `Pipeline` of any stages that takes batches of type `Batch`, so that it can be a class's member or a
 /// function's result. A submit costs what that of the pipeline does. Move-only; a moved-from one may only be assigned to or
-/// destroyed. Everything else is as said at `Pipeline`.
+/// destroyed: anything else throws `Error`, or ends the program where it is `noexcept`. Everything else is as said at `Pipeline`.
 ///
 /// \code
 /// class Trainer {
@@ -157,7 +157,7 @@ private:
     template <class Pipe>
     struct HeldAs;
 
-    detail::PipelineCore<B>& core() const noexcept;
+    detail::PipelineCore<B>& core() const;
     detail::GivenBatch<B> given(const Batch& batch) const noexcept;
     template <class Out>
     void require_result() const;

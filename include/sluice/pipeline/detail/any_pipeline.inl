@@ -28,7 +28,9 @@ struct AnyPipeline<Batch, B>::HeldAs final : Held {
 };
 
 template <class Batch, Backend B>
-detail::PipelineCore<B>& AnyPipeline<Batch, B>::core() const noexcept {
+detail::PipelineCore<B>& AnyPipeline<Batch, B>::core() const {
+    if (!held_) [[unlikely]]
+        throw Error("the pipeline was moved from");
     return *held_->core;
 }
 
@@ -40,6 +42,7 @@ detail::GivenBatch<B> AnyPipeline<Batch, B>::given(const Batch& batch) const noe
 template <class Batch, Backend B>
 template <class Out>
 void AnyPipeline<Batch, B>::require_result() const {
+    (void)core(); // throws where there is none
     if (held_->result_tag != &detail::type_tag<Out>) {
         throw Error(
             "run: the last stage does not make what was asked for; name the type of its output, which no "
