@@ -1,6 +1,7 @@
 // CPU stages: callables without a stream, before, between and after those of streams.
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -11,6 +12,7 @@
 #include "pipeline/cpu_chain.hpp"
 #include "pipeline/thrown.hpp"
 #include "support/apart_backend.hpp"
+#include "support/latch.hpp"
 
 namespace pipeline_cpu_stages {
 
@@ -193,6 +195,84 @@ TEST_CASE("CPU stages: those behind one that threw skip its batch and later ones
         check(std::integral_constant<unsigned, 0b101>{}); // the middle one runs on a stream
         check(std::integral_constant<unsigned, 0b111>{});
     });
+}
+
+TEST_CASE(
+    "CPU stages: of several that throw, the one for the earliest batch is told, and of one batch the first "
+    "stage's") {
+    struct Made {};
+    for (const Schedule schedule : {Schedule::overlapped, Schedule::graphed}) {
+        for (const std::size_t late : {std::size_t{2}, std::size_t{5}}) {
+            CAPTURE(std::string(to_string(schedule)));
+            CAPTURE(late);
+            std::atomic<bool> behind_ran{false};
+            std::optional<BasicStreamRef<B>> behind_stream;
+            const auto quick_has_failed = [&] {
+                try {
+                    (void)behind_stream->is_done();
+                } catch (const Error&) {
+                    return true; // a stream of the Host backend, which waits for a stage that has thrown
+                }
+                return behind_ran.load();
+            };
+            Stage slow{"slow", [&](const std::size_t& batch) {
+                           if (batch != late)
+                               return;
+                           (void)eventually(quick_has_failed);
+                           throw std::runtime_error("slow");
+                       }};
+            Stage quick{"quick", [](const std::size_t& batch, Made&) {
+                            if (batch == 5)
+                                throw std::runtime_error("quick");
+                        }};
+            Stage behind{"behind", [&](BasicStreamRef<B> stream, const std::size_t& batch, const Made&) {
+                             if (batch == 5)
+                                 stream.enqueue([&] { behind_ran = true; });
+                         }};
+            PipelineOptions options{.schedule = schedule};
+            options.graphs.on_refusal = nullptr;
+            Pipeline pipeline{Stages{slow, quick, behind}, Slots{[](int) { return Made{}; }}, options};
+            behind_stream = pipeline.stream(2);
+            const Caught error([&] {
+                for (std::size_t batch = 0; batch < 8; ++batch)
+                    pipeline.submit(batch);
+                pipeline.finish();
+            });
+            REQUIRE(error);
+            CHECK(error->batch() == late);
+            CHECK(error->stage() == "slow");
+            CHECK(contains(error.text(), "its callable threw: slow"));
+            pipeline.reset();
+            pipeline.submit(std::size_t{0});
+            pipeline.finish();
+        }
+    }
+}
+
+TEST_CASE("CPU stages: one that throws for a batch before the one that another stage throws for is told") {
+    const ScopedLatch latch;
+    Stage cpu{"cpu", [passes = latch.handle()](const std::size_t& batch) {
+                  if (batch == 3) {
+                      passes.pass();
+                      throw std::runtime_error("the earlier one");
+                  }
+              }};
+    Stage later{"later", [&](BasicStreamRef<B>, const std::size_t& batch) {
+                    if (batch == 5) {
+                        latch.open();
+                        throw std::runtime_error("the later one");
+                    }
+                }};
+    Pipeline pipeline{Stages{cpu, later}};
+    const Caught error([&] {
+        for (std::size_t batch = 0; batch < 8; ++batch)
+            pipeline.submit(batch);
+    });
+    REQUIRE(error);
+    CHECK(error->batch() == 3);
+    CHECK(error->stage() == "cpu");
+    CHECK(contains(error.text(), "its callable threw: the earlier one"));
+    CHECK_FALSE(latch.timed_out());
 }
 
 TEST_CASE("CPU stages: whichever call meets a fault first, it is reported with the stage and the batch that "

@@ -77,10 +77,11 @@ struct Slots {
 /// batch's own gives. The bytes of the slots count as well. A kind runs eagerly the first time, and is captured the
 /// second; what cannot be told apart or captured runs eagerly, and `on_refusal` gets the reason.
 ///
-/// A stage that throws leaves the pipeline drained and failed: the batch in hand is lost (and under `Schedule::graphed`
-/// those before it that later stages have not had yet), every later call throws, and `reset` makes it usable again.
+/// A stage that throws leaves the pipeline drained and failed: batches before pass all stages, the batch in hand is lost, and those
+/// behind it that are held for a graph, every later call throws, and `reset` makes it usable again.
 /// What a stage threw is nested in the `Error` that names the stage and the batch. What a CPU stage throws comes from the
-/// next call; until then, GPU stages that were enqueued behind it run on what the slot held before.
+/// next call; until then, GPU stages that were enqueued behind it run on what the slot held before. Of several stages that
+/// throw, the one for the earliest batch is named, and for one batch the first of them.
 ///
 /// \code
 /// sluice::Pipeline pipeline{sluice::Stages{copy, encode, train}, sluice::Slots{make_images, make_features}};

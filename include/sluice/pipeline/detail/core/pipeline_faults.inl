@@ -25,9 +25,10 @@ void PipelineCore<B>::throw_unreported() const {
         std::rethrow_exception(std::exchange(waiter_->unreported, nullptr));
 }
 
-// Fails with what a CPU stage has thrown, if one has.
+// Fails with what a CPU stage has thrown, for the earliest batch: once nothing is at work, no earlier one can fail any more.
 template <Backend B>
 void PipelineCore<B>::throw_thread_fault() {
+    core_.drain();
     const ThreadFault& fault = core_.thread_fault();
     try {
         std::rethrow_exception(fault.thrown());
@@ -113,6 +114,9 @@ template <Backend B>
 void PipelineCore<B>::fail_at(int stage, std::optional<std::size_t> batch, bool or_earlier, bool of_stream) {
     core_.leave_stage();
     core_.drain();
+    // Batches before the one that is told of have passed all stages: a CPU stage may have thrown for one of them meanwhile.
+    if (batch && !or_earlier && core_.thread_fault().comes_before(stage, *batch))
+        throw_thread_fault();
     drop_batches();
     const auto place = [&](const Error& error) {
         if (or_earlier && batch)

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -30,35 +31,43 @@
 
 namespace sluice::detail {
 
-/// The first thing that went wrong on a pipeline's threads. Any thread may use it.
+/// What went wrong on a pipeline's threads for the earliest batch, and of its stages in the first one. Any thread may use it; what it is
+/// may still change until no thread is at work.
 class ThreadFault {
 public:
-    bool known() const noexcept { return known_.load(std::memory_order_acquire); }
+    bool known() const noexcept { return batch() != none; }
 
     void set(std::exception_ptr thrown, std::size_t stage, std::size_t batch) noexcept {
         const std::lock_guard lock(mutex_);
-        if (known_.load(std::memory_order_relaxed))
+        if (known() && !(batch < this->batch() || (batch == this->batch() && stage < stage_)))
             return;
         thrown_ = std::move(thrown);
         stage_ = stage;
-        batch_ = batch;
-        known_.store(true, std::memory_order_release);
+        batch_.store(batch, std::memory_order_relaxed);
     }
     /// No thread is at work.
     void clear() noexcept {
         thrown_ = nullptr;
-        known_.store(false, std::memory_order_release);
+        batch_.store(none, std::memory_order_relaxed);
     }
+    std::size_t batch() const noexcept { return batch_.load(std::memory_order_relaxed); }
+    /// For when no thread is at work.
+    /// @{
     std::size_t stage() const noexcept { return stage_; }
-    std::size_t batch() const noexcept { return batch_; }
     const std::exception_ptr& thrown() const noexcept { return thrown_; }
+    /// Whether there is one, for a batch before `other`, or for that batch in a stage before `its_stage`.
+    bool comes_before(int its_stage, std::size_t other) const noexcept {
+        return known() && (batch() < other || (batch() == other && static_cast<int>(stage_) < its_stage));
+    }
+    /// @}
 
 private:
+    static constexpr std::size_t none = (std::numeric_limits<std::size_t>::max)();
+
     std::mutex mutex_;
-    std::atomic<bool> known_{false};
+    std::atomic<std::size_t> batch_{none};
     std::exception_ptr thrown_;
     std::size_t stage_ = 0;
-    std::size_t batch_ = 0;
 };
 
 /// What all schedules share.

@@ -106,7 +106,7 @@ void StageCore<B>::call_on_thread(std::size_t stage, std::size_t number, const T
 // Whether a CPU stage has thrown for batch `number`, or one before it: batches before that one pass all stages.
 template <Backend B>
 bool StageCore<B>::is_behind_fault(std::size_t number) const noexcept {
-    return fault_.known() && fault_.batch() <= number;
+    return fault_.batch() <= number;
 }
 
 // Waits on a thread, for a stage that is called for batch `called_for`. False when that one is not to be called any more.
