@@ -137,6 +137,24 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("a source goes, while any of the streams that read its slots waits for a signal that never comes") {
+    for (const std::size_t waiting : {0u, 1u, 2u}) {
+        CAPTURE(waiting);
+        const auto throwing = [&] {
+            BasicSemaphore<B> semaphore;
+            const BasicStream<B> streams[3];
+            Source source{[](int) { return Batch(1); }, [](std::size_t, Batch&) {},
+                          SourceOptions<B>{.workers = 1, .slots = 2}};
+            const auto batch = source.next();
+            semaphore.wait(streams[waiting], 1);
+            for (const BasicStream<B>& stream : streams)
+                batch.release(stream);
+            throw std::runtime_error("the caller's");
+        };
+        CHECK_THROWS_WITH(throwing(), "the caller's");
+    }
+}
+
 TEST_CASE("whatever waits for a stream in its destructor goes, when the stream waits for a signal that never "
           "comes") {
     // Each is declared behind the stream, and goes before it.

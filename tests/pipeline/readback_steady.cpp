@@ -84,4 +84,17 @@ TEST_CASE("Contract 2: nor do batches that two streams read") {
     CHECK(made() == before);
 }
 
+TEST_CASE("Contract 2: nor do batches that two streams read in turns") {
+    const BasicStream<B> one, other;
+    Source source{[](int) { return 0; }, [](std::size_t, int&) {},
+                  SourceOptions<B>{.workers = 1, .slots = 1, .batches = 200}};
+    std::uint64_t before = 0;
+    for (const auto& batch : source) {
+        if (batch.index() == 20)
+            before = made();
+        batch.release(batch.index() % 2 == 0 ? one : other);
+    }
+    CHECK(made() == before);
+}
+
 } // namespace pipeline_readback_steady

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -248,6 +249,15 @@ TEST_CASE("Contract 1: streams that read a batch do not wait for each other") {
         CHECK(eventually([&] { return free.is_done(); }));
     }
     gate.open();
+}
+
+TEST_CASE("Source: a slot that one stream reads at a time has one event, whichever streams those are") {
+    const BasicStream<B> one, other;
+    Source source{make_number, fill_number, Options{.workers = 1, .slots = 2, .batches = 20}};
+    const std::uint64_t before = B::counts().events.created;
+    for (const auto& batch : source)
+        batch.release(batch.index() % 3 == 0 ? one : other);
+    CHECK(B::counts().events.created == before);
 }
 
 TEST_CASE("Contract 1: *batch that is submitted holds the slot as batch does") {

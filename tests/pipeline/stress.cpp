@@ -235,4 +235,41 @@ TEST_CASE("Contract 11: stress: what is refused") {
                    "verify_schedules: schedule overlapped under stress with seed 3: out of batches"));
 }
 
+TEST_CASE("Contract 11: stress: batches of a source are poisoned before they are filled again, unless it "
+          "keeps them") {
+    const auto read = [](bool keeps) {
+        return [keeps](Schedule) {
+            struct Both {
+                PinnedBuffer<float, B> pinned{2};
+                DeviceBuffer<float, B> device{2};
+            };
+            BasicStream<B> stream;
+            Source source{[&](int) {
+                              Both both;
+                              fill(stream, both.device, 3.0f);
+                              stream.sync();
+                              both.pinned[0] = both.pinned[1] = 2;
+                              return both;
+                          },
+                          [](std::size_t index, Both& out) { out.pinned[0] = static_cast<float>(index); },
+                          SourceOptions<B>{.workers = 0, .slots = 1, .batches = 3, .keeps_slots = keeps}};
+            std::vector<float> seen;
+            for (const auto& batch : source) {
+                PinnedBuffer<float, B> device(2);
+                copy(stream, device, batch->device);
+                stream.sync();
+                seen.insert(seen.end(), {batch->pinned[0], batch->pinned[1], device[0]});
+            }
+            return seen;
+        };
+    };
+    CHECK(verify_schedules(read(true), {.seeds = 1}, {Schedule::serial}).difference == "");
+    // The first fill finds what the maker wrote.
+    CHECK(contains(
+        verify_schedules(read(false), {.seeds = 1, .results_per_batch = 3}, {Schedule::serial}).difference,
+        "result 4 of 9, of batch 1, is the first that has other bits: those of a poisoned slot"));
+    const StressScope scope({.delay_us = 0});
+    CHECK(read(false)(Schedule::serial)[5] != 3.0f);
+}
+
 } // namespace sluice::test::pipeline_stress
