@@ -167,6 +167,9 @@ bool tf32_is_faster(GemmForm form, unsigned m, unsigned n, unsigned k) {
     // Few channels, or few rows: all reading and writing.
     const double weights = static_cast<double>(n) * (update ? m : k);
     const bool moves_more = weights <= 8192.0 || (update ? k : m) <= 32;
+    // Of a long sum this kernel keeps too few bytes on their way.
+    if (!update && k > 65536 && weights > 0x1p26)
+        return false;
     return moves_more || static_cast<double>(m) * n * k <= most_work;
 }
 
