@@ -239,6 +239,42 @@ TEST_CASE("a bucket takes parts until it has as many bytes as were asked for") {
           }) == "bucketed reduction: expected at least one part, and there is none");
 }
 
+TEST_CASE("a communicator and a bucketed reduction that were moved from are refused") {
+    if (!enough_devices(1))
+        return;
+    const auto check_refused = [](const char* what, const auto& use) {
+        CHECK(text_of(use) == "the " + std::string(what) +
+                                  " was moved from or released; assign to it before it is used again");
+    };
+    std::vector<Comm> ends = communicators(1);
+    const BasicStream<B> stream;
+    DeviceBuffer<float, B> memory(4);
+    Gradient gradient{ends[0], {2, 1}};
+    Gradient taken = std::move(gradient);
+    check_refused("bucketed reduction", [&] { (void)gradient.part(0); });
+    check_refused("bucketed reduction", [&] { gradient.ready(stream, 0); });
+    check_refused("bucketed reduction", [&] { gradient.none(stream, 0); });
+    check_refused("bucketed reduction", [&] { gradient.join(stream); });
+    check_refused("bucketed reduction", [&] { gradient.reset(stream); });
+    check_refused("stream", [&] { (void)gradient.stream(); });
+    gradient = std::move(taken);
+    make(stream, gradient, 0, 3);
+    make(stream, gradient, 1, 3);
+    gradient.join(stream);
+    stream.sync();
+
+    Comm moved = std::move(ends[0]);
+    ends[0].abort("nobody hears this");
+    check_refused("communicator", [&] { (void)ends[0].rank(); });
+    check_refused("communicator", [&] { (void)ends[0].ranks(); });
+    check_refused("communicator", [&] { (void)ends[0].device(); });
+    check_refused("communicator", [&] { ends[0].require_alive(); });
+    check_refused("communicator", [&] { ends[0].fail_with_group(stream); });
+    check_refused("communicator", [&] { all_reduce(stream, ends[0], memory); });
+    check_refused("communicator", [&] { Gradient(ends[0], {1}); });
+    moved.require_alive();
+}
+
 TEST_CASE(
     "none is refused where zeros would change the result, and for a part that is ready or does not exist") {
     if (!enough_devices(1))
@@ -253,7 +289,9 @@ TEST_CASE(
     make(stream, gradient, 0, 3);
     CHECK(contains(text_of([&] { gradient.none(stream, 0); }), "part 0 of 2 is ready"));
     CHECK(text_of([&] { gradient.none(stream, 2); }) ==
-          "bucketed reduction: part 2 was to be ready, of 2 parts; expected one of them, from 0");
+          "bucketed reduction: there is no part 2 of 2; expected one of them, from 0");
+    CHECK(text_of([&] { (void)gradient.part(2); }) ==
+          "bucketed reduction: there is no part 2 of 2; expected one of them, from 0");
     // What it refused has not been cleared.
     gradient.none(stream, 1);
     gradient.join(stream);

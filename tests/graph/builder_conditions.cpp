@@ -316,7 +316,7 @@ TEST_CASE("built graphs: branches refuse what makes no sense") {
             (void)body.instantiate();
         });
     });
-    refused("it was moved from", [&](Builder& b) {
+    refused("was moved from", [&](Builder& b) {
         b.while_nonzero(condition, [&](Builder& body) { const Builder gone(std::move(body)); });
     });
 

@@ -1,4 +1,5 @@
 // Contract 5: a stage that throws leaves the pipeline drained and failed, and reset makes it usable.
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -286,6 +287,23 @@ TEST_CASE("Contract 5: a source whose batch a stage refused goes on with the nex
         CHECK(chain.results(batches - 3) == chain_results(stages, words, batches_from(3, batches - 3)));
         source.rewind();
     }
+}
+
+TEST_CASE("a callable that is empty is refused when the pipeline is made") {
+    void (*none)(BasicStreamRef<B>, const int&) = nullptr;
+    const auto made = [](auto stage) {
+        return text_of([&] {
+            Pipeline pipeline{Stages{Stage{"before", [](BasicStreamRef<B>, const int&) {}}, stage}};
+        });
+    };
+    CHECK(made(Stage{"empty", none}) ==
+          "stage 'empty': its callable is empty, or was moved from; expected a function to call");
+    using Function = std::function<void(BasicStreamRef<B>, const int&)>;
+    CHECK(contains(made(Stage{"empty", Function()}), "stage 'empty': its callable is empty"));
+    Stage moved{"moved", Function([](BasicStreamRef<B>, const int&) {})};
+    const Stage taken = std::move(moved);
+    CHECK(contains(made(moved), "its callable is empty, or was moved from"));
+    CHECK(made(taken).empty());
 }
 
 } // namespace pipeline_stage_errors

@@ -5,13 +5,14 @@
 #include <utility>
 
 #include <sluice/backend/default.hpp>
+#include <sluice/backend/detail/owned.hpp>
 
 namespace sluice {
 
 template <Backend B>
 class BasicStreamRef;
 
-/// Owns an event. Move-only; a moved-from event owns nothing and may only be assigned to or destroyed.
+/// Owns an event. Move-only; a moved-from event owns nothing: it may be assigned to, and every other use throws `Error`.
 ///
 /// It belongs to the device that was current when it was made. Any thread may use it, one at a time for
 /// `record`.
@@ -43,10 +44,10 @@ public:
     void record(BasicStreamRef<B> stream);
 
     /// Waits on the calling thread until the latest record has been reached. Throws `Error`.
-    void sync() const { B::synchronize_event(native_); }
+    void sync() const { B::synchronize_event(detail::owned_by("event", native_)); }
 
     /// Whether the latest record has been reached; true if there is none. Throws `Error`.
-    bool is_done() const { return B::event_done(native_); }
+    bool is_done() const { return B::event_done(detail::owned_by("event", native_)); }
 
     /// The native event, which stays this object's; null if it was moved from.
     Native get() const noexcept { return native_; }
@@ -77,7 +78,8 @@ private:
 /// reached. Throws `Error` otherwise.
 template <Backend B>
 float elapsed_milliseconds(const BasicEvent<B>& start, const BasicEvent<B>& stop) {
-    return B::elapsed_milliseconds(start.get(), stop.get());
+    return B::elapsed_milliseconds(detail::owned_by("event", start.get()),
+                                   detail::owned_by("event", stop.get()));
 }
 
 /// Of the default backend.

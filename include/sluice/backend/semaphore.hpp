@@ -47,7 +47,7 @@ concept SemaphoreBackend = Backend<B> &&
 /// failed, is reset, or is destroyed by an exception, on the pipeline's streams, if it is not signalled for a second. The counter is
 /// raised then. On the Host backend the stream fails and skips its later work; on a device, work goes on with what is there.
 ///
-/// Move-only; a moved-from semaphore may only be assigned to or destroyed.
+/// Move-only; a moved-from semaphore may be assigned to, and every other use throws `Error`.
 template <SemaphoreBackend B>
 class BasicSemaphore {
 public:
@@ -76,26 +76,26 @@ public:
     /// for the value fail with the same. A thread that waits asks the stream.
     void signal(BasicStreamRef<B> stream, std::uint32_t value) {
         note(stream, value, false);
-        B::signal_semaphore(stream.get(), native_, value);
+        B::signal_semaphore(stream.get(), own(), value);
     }
 
     /// Makes what `stream` is handed later wait until the counter is at `value` or above. Throws `Error`.
     void wait(BasicStreamRef<B> stream, std::uint32_t value) const {
         note(stream, value, true);
-        B::wait_semaphore(stream.get(), native_, value);
+        B::wait_semaphore(stream.get(), own(), value);
     }
 
     /// Raises the counter to `value` at once. A stream that waits for it sees what this thread wrote to pinned memory.
-    void signal(std::uint32_t value) { B::signal_semaphore(native_, value); }
+    void signal(std::uint32_t value) { B::signal_semaphore(own(), value); }
 
     /// The counter's value now.
-    std::uint32_t value() const { return B::semaphore_value(native_); }
+    std::uint32_t value() const { return B::semaphore_value(own()); }
 
     /// Whether the counter is at `value` or above.
     bool reached(std::uint32_t value) const {
         // A race checker wants to know what was asked for: that the counter is further on already may be luck.
         if constexpr (requires { B::semaphore_reached(native_, value); })
-            return B::semaphore_reached(native_, value);
+            return B::semaphore_reached(own(), value);
         else
             return static_cast<std::int32_t>(this->value() - value) >= 0;
     }
@@ -108,18 +108,19 @@ public:
     /// Sets the counter back to 0. No thread or stream may be waiting for it, and no stream hold a signal.
     void reset() {
         if constexpr (detail::SemaphoreCalls<B>::there)
-            detail::SemaphoreWaits::instance().forget(native_);
-        B::reset_semaphore(native_);
+            detail::SemaphoreWaits::instance().forget(own());
+        B::reset_semaphore(own());
     }
 
     /// The native semaphore, which stays this object's; null if it was moved from.
     Native get() const noexcept { return native_; }
 
 private:
+    Native own() const { return detail::owned_by("semaphore", native_); }
     void note(BasicStreamRef<B> stream, std::uint32_t value, bool waits) const {
         if constexpr (detail::SemaphoreCalls<B>::there) {
             detail::SemaphoreWaits::instance().add(
-                {native_, value, stream.get(), waits, &detail::SemaphoreCalls<B>::calls});
+                {own(), value, stream.get(), waits, &detail::SemaphoreCalls<B>::calls});
         }
     }
     void destroy() noexcept {

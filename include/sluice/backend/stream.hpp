@@ -56,7 +56,7 @@ public:
 
     /// Orders what is enqueued later here after `event`'s latest record. Throws `Error`. If the recording stream had
     /// failed before the record, this one fails with the same cause on the Host backend; a faulted device fails all.
-    void wait(const BasicEvent<B>& event) const { B::wait(native_, event.get()); }
+    void wait(const BasicEvent<B>& event) const { B::wait(native_, detail::owned_by("event", event.get())); }
 
     /// Waits on the calling thread for all that was enqueued here. Throws `Error`, also for a fault of that
     /// work, and in a task of this stream's own, which would wait for itself.
@@ -111,7 +111,7 @@ StreamOptions options_like(BasicStreamRef<B> stream) {
 
 } // namespace detail
 
-/// Owns a stream. Move-only; a moved-from stream owns nothing and may only be assigned to or destroyed.
+/// Owns a stream. Move-only; a moved-from stream owns nothing: it may be assigned to, and a reference to it throws `Error`.
 ///
 /// It belongs to the device that was current when it was made. Any thread may enqueue on it, as on the native stream.
 /// Destroying it does not wait for its work on a device; on the Host backend it does, unless one of the stream's own tasks
@@ -148,9 +148,10 @@ public:
     ~BasicStream() { destroy(); }
 
     /// A reference, which must not outlive the stream. Not of a temporary stream, which is destroyed before it could be used.
-    BasicStreamRef<B> ref() const& noexcept { return native_; }
+    /// Throws `Error` for a stream that was moved from: a null handle would be the default stream on CUDA.
+    BasicStreamRef<B> ref() const& { return detail::owned_by("stream", native_); }
     /// The same as `ref`.
-    operator BasicStreamRef<B>() const& noexcept { return native_; }
+    operator BasicStreamRef<B>() const& { return ref(); }
     /// Does not compile.
     template <class Owner = B>
     BasicStreamRef<B> ref() const&& noexcept {
@@ -163,7 +164,7 @@ public:
     }
     /// To a foreign reference to a stream, such as `cuda::stream_ref`.
     template <detail::ForeignStreamRef<Native> T>
-    requires(!std::same_as<T, BasicStreamRef<B>>) operator T() const& { return T{native_}; }
+    requires(!std::same_as<T, BasicStreamRef<B>>) operator T() const& { return T{ref().get()}; }
     /// Does not compile.
     template <detail::ForeignStreamRef<Native> T>
     requires(!std::same_as<T, BasicStreamRef<B>>) operator T() const&& { return refuse_temporary<T>(); }
@@ -229,7 +230,7 @@ private:
 
 template <Backend B>
 void BasicEvent<B>::record(BasicStreamRef<B> stream) {
-    B::record(native_, stream.get());
+    B::record(detail::owned_by("event", native_), stream.get());
 }
 
 namespace detail {

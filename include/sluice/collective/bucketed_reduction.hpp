@@ -41,6 +41,7 @@ struct BucketOptions {
 /// allocated after it is made. It can be captured from the first `ready` to `join`; what became ready in a capture that was
 /// refused half way is forgotten, so that the work can run eagerly. The communicator outlives it; what else it is
 /// used for between the first `ready` and `join` goes to `stream()`. Belongs to the communicator's device; driven by one thread.
+/// Move-only; a moved-from one may be assigned to, and has no parts: what uses them throws `Error`.
 template <class T, Backend B = DefaultBackend>
 class BucketedReduction {
 public:
@@ -64,7 +65,7 @@ public:
 
     /// The stream of the reductions, for other collectives of the communicator. What they read is waited for there, and `join` waits
     /// for them too.
-    BasicStreamRef<B> stream() const noexcept { return stream_; }
+    BasicStreamRef<B> stream() const { return stream_; }
 
     /// Part `i` is complete once `stream` gets here. Each part once, in any order and on any streams, then `join`. Throws
     /// `Error`, also for a part that is ready already, and in a capture where another part became ready before it.
@@ -116,6 +117,7 @@ private:
     void begin(BasicStreamRef<B> stream, std::size_t i);
     void complete(BasicStreamRef<B> stream, std::size_t i);
     void follow_reductions(BasicStreamRef<B> stream);
+    void require_part(std::size_t i) const;
     void forget() noexcept;
 
     const Communicator<B>* communicator_;

@@ -80,7 +80,7 @@ public:
 
     /// Takes over an end that something else has made, such as `mpi_communicator`.
     explicit Communicator(std::shared_ptr<detail::RankEnd<B>> end) noexcept : end_(std::move(end)) {}
-    /// Takes `other`'s rank over; `other` may then only be assigned to or destroyed.
+    /// Takes `other`'s rank over; `other` may be assigned to then, its `abort` does nothing, and every other use throws `Error`.
     Communicator(Communicator&& other) noexcept = default;
     /// The same, and leaves its own group first.
     Communicator& operator=(Communicator&& other) noexcept {
@@ -94,23 +94,26 @@ public:
     ~Communicator() { leave(); }
 
     /// This rank, from 0.
-    int rank() const noexcept { return end_->rank(); }
+    int rank() const { return end().rank(); }
     /// The group's ranks.
-    int ranks() const noexcept { return end_->ranks(); }
+    int ranks() const { return end().ranks(); }
     /// The device of this rank, which streams of its collectives belong to.
-    int device() const noexcept { return end_->device(); }
+    int device() const { return end().device(); }
 
     /// Makes all pending and later collectives of the group fail with `reason`: of this process at once, of others when
     /// their timeout is over.
-    void abort(const std::string& reason) noexcept { end_->abort(reason); }
+    void abort(const std::string& reason) noexcept {
+        if (end_ != nullptr)
+            end_->abort(reason);
+    }
     /// Makes `stream` fail when the group does, too. Streams of collectives do; say it of one that waits for them and is
     /// handed none itself, such as a stage's whose callable forks. On the Host backend streams do so by themselves. Throws `Error`.
-    void fail_with_group(BasicStreamRef<B> stream) const { end_->fail_with_group(stream); }
+    void fail_with_group(BasicStreamRef<B> stream) const { end().fail_with_group(stream); }
     /// Throws `Error` if the group has failed.
-    void require_alive() const { end_->require_alive(); }
+    void require_alive() const { end().require_alive(); }
 
     /// For the functions that enqueue collectives.
-    detail::RankEnd<B>& end() const noexcept { return *end_; }
+    detail::RankEnd<B>& end() const { return *detail::owned_by("communicator", end_.get()); }
 
 private:
     void leave() noexcept {

@@ -18,7 +18,7 @@ namespace sluice {
 /// Runs what a builder has built. Made by `BasicGraphBuilder::instantiate`, and does not need the builder. A change of
 /// a parameter holds for the launches that follow; those in flight keep what they had.
 ///
-/// Move-only; a moved-from one may only be assigned to or destroyed. Not synchronised. Destroying it waits for launches
+/// Move-only; a moved-from one may be assigned to, and throws `Error` otherwise. Not synchronised. Destroying it waits for launches
 /// only where it owns tasks that these call. No other function waits. All throw `Error`, and `set` for a node that was
 /// not in the builder when this was made, of a body, or that the driver cannot change so.
 template <GraphBackend B>

@@ -17,7 +17,7 @@ struct GraphAccess;
 }
 
 /// Owns a graph: work and its order, recorded by `capture` or built by hand. Move-only; a moved-from graph owns
-/// nothing and may only be assigned to or destroyed.
+/// nothing: it may be assigned to, and every other use throws `Error`.
 ///
 /// Not synchronised. An executable made from it does not need it any longer. backend/graph_names.hpp names it for each
 /// backend: `Graph`, `HostGraph`, `CudaGraph`; and so the types that follow it.
@@ -50,11 +50,11 @@ public:
     ~BasicGraph() { destroy(); }
 
     /// Nodes, those of child graphs included and those of conditional bodies not. Throws `Error`.
-    std::size_t nodes() const { return B::node_count(native_); }
+    std::size_t nodes() const { return B::node_count(own()); }
     /// Edges between its own nodes. Throws `Error`.
-    std::size_t edges() const { return B::edge_count(native_); }
+    std::size_t edges() const { return B::edge_count(own()); }
     /// Writes a picture of it to `path`, in Graphviz' DOT language. Throws `Error`.
-    void write_dot(const std::string& path) const { B::write_dot(native_, path.c_str()); }
+    void write_dot(const std::string& path) const { B::write_dot(own(), path.c_str()); }
 
     /// The native graph, which stays this object's; null if it was moved from.
     Native get() const noexcept { return native_; }
@@ -68,6 +68,7 @@ public:
 
 private:
     friend struct detail::GraphAccess;
+    Native own() const { return detail::owned_by("graph", native_); }
     explicit BasicGraph(Native native) noexcept : native_(native) {}
     void destroy() noexcept {
         if (native_ != Native{})
@@ -77,8 +78,8 @@ private:
     Native native_;
 };
 
-/// Owns a graph made ready to run. Move-only; a moved-from executable owns nothing and may only be assigned to or
-/// destroyed. No function waits for the work; when it is destroyed, launches in flight complete.
+/// Owns a graph made ready to run. Move-only; a moved-from executable owns nothing: it may be assigned to, and
+/// every other use throws `Error`. No function waits for the work; when it is destroyed, launches in flight complete.
 ///
 /// Belongs to the device that was current when it was made. Not synchronised.
 template <GraphBackend B>
@@ -89,7 +90,7 @@ public:
 
     /// Makes `graph` as it is now ready to run. Throws `Error`.
     explicit BasicGraphExec(const BasicGraph<B>& graph)
-        : device_(B::current_device()), native_(B::instantiate(graph.get())) {}
+        : device_(B::current_device()), native_(B::instantiate(detail::owned_by("graph", graph.get()))) {}
 
     /// Takes `other`'s executable over.
     BasicGraphExec(BasicGraphExec&& other) noexcept
@@ -109,23 +110,26 @@ public:
     /// their streams. Throws `Error`, also for a stream of another device.
     void launch(BasicStreamRef<B> stream) const {
         detail::require_same_device(stream, "launch", "the graph", device_);
-        B::launch(native_, stream.get());
+        B::launch(own(), stream.get());
     }
 
     /// Makes later launches do what `graph` says. False, and nothing changes, where it differs in more than
     /// parameters: make a new executable then. Throws `Error`.
-    bool update(const BasicGraph<B>& graph) { return B::update(native_, graph.get()); }
+    bool update(const BasicGraph<B>& graph) {
+        return B::update(own(), detail::owned_by("graph", graph.get()));
+    }
 
     /// Hands it to the device ahead of the first launch, in the order of `stream`. Throws `Error`.
     void upload(BasicStreamRef<B> stream) const {
         detail::require_same_device(stream, "upload", "the graph", device_);
-        B::upload(native_, stream.get());
+        B::upload(own(), stream.get());
     }
 
     /// The native executable, which stays this object's; null if it was moved from.
     Native get() const noexcept { return native_; }
 
 private:
+    Native own() const { return detail::owned_by("graph executable", native_); }
     void destroy() noexcept {
         if (native_ != Native{})
             B::destroy_graph_exec(native_);

@@ -42,7 +42,7 @@ private:
 /// Two buffers of which each iteration reads one and writes the other. Which is which is kept in device memory, so that
 /// a captured iteration may be replayed any number of times, odd ones included, or loop on the device.
 ///
-/// Move-only; a moved-from object may only be assigned to or destroyed. Belongs to the device that was current when it
+/// Move-only; a moved-from object may be assigned to, and has no `view` and no places: what uses them throws `Error`. Belongs to the device that was current when it
 /// was made. Not synchronised: one thread at a time, and the caller orders work on several streams.
 /// Must outlive all work and graphs that use it or its views.
 ///
@@ -76,7 +76,7 @@ public:
     PingPong(DeviceSpan<T, B> front, DeviceSpan<T, B> back) { keep(front, back); }
 
     /// For kernels and host tasks. Valid as long as the object lives, wherever it is moved to.
-    PingPongView<T> view() noexcept { return {places_.data(), first_.size()}; }
+    PingPongView<T> view() { return {detail::owned_by("ping-pong pair", places_.data()), first_.size()}; }
 
     /// Swaps front and back for the work that is enqueued on `stream` from here on: three copies of a pointer on the
     /// device, which may be captured. Throws `Error`; nothing has been swapped then.

@@ -16,8 +16,8 @@
 namespace sluice {
 
 /// Holds a `Pipeline` of any stages that takes batches of type `Batch`, so that it can be a class's member or a
-/// function's result. A submit costs what that of the pipeline does. Move-only; a moved-from one may only be assigned to or
-/// destroyed: anything else throws `Error`, or ends the program where it is `noexcept`. Everything else is as said at `Pipeline`.
+/// function's result. A submit costs what that of the pipeline does. Move-only; a moved-from one may be assigned to, and
+/// every other use throws `Error`. Everything else is as said at `Pipeline`.
 ///
 /// \code
 /// class Trainer {
@@ -117,19 +117,19 @@ public:
     /// As `Pipeline::reset`.
     void reset() { core().reset(); }
     /// As `Pipeline::submitted`.
-    std::size_t submitted() const noexcept { return core().submitted(); }
+    std::size_t submitted() const { return core().submitted(); }
     /// As `Pipeline::completed`.
     std::size_t completed() { return core().completed(); }
     /// As `Pipeline::dropped`.
-    std::size_t dropped() const noexcept { return core().dropped(); }
+    std::size_t dropped() const { return core().dropped(); }
     /// As `Pipeline::options`.
-    const PipelineOptions& options() const noexcept { return core().options(); }
+    const PipelineOptions& options() const { return core().options(); }
     /// As `Pipeline::stream`.
     BasicStreamRef<B> stream(std::size_t index) const { return core().stream(index); }
     /// As `Pipeline::failed`.
-    bool failed() const noexcept { return core().failed(); }
+    bool failed() const { return core().failed(); }
     /// As `Pipeline::graph_counters`.
-    GraphCounters graph_counters() const noexcept { return core().graph_counters(); }
+    GraphCounters graph_counters() const { return core().graph_counters(); }
     /// As `Pipeline::choice`.
     const ScheduleChoice& choice() const { return core().choice(); }
     /// As `Pipeline::stage_times`.
@@ -137,7 +137,7 @@ public:
     /// As `Pipeline::submit_times`.
     std::vector<StageTime> submit_times() { return core().submit_times(); }
     /// How many stages there are.
-    std::size_t stages() const noexcept { return core().stages(); }
+    std::size_t stages() const { return core().stages(); }
     /// As `Pipeline::stage_name`.
     const std::string& stage_name(std::size_t index) const { return core().stage_name(index); }
     /// As `Pipeline::is_cpu_stage`.

@@ -89,6 +89,9 @@ using StageBackend = typename detail::CallableTraits<std::decay_t<Function>>::ba
 /// besides the batch and the slots must not change. A number that changes from batch to batch, such as a learning rate,
 /// comes with the batch, in its pinned memory; one that changes seldom, in a `DeviceScalar`, is set after `finish`.
 ///
+/// A callable that is empty, a null pointer or an empty `std::function`, is refused when the pipeline is made; and with it a stage
+/// that was moved from, where it can be told: such a stage may only be assigned to or destroyed.
+///
 /// What it returns is ignored. What it throws fails the pipeline. Its name appears in errors,
 /// and as an NVTX range where the program includes `pipeline/nvtx.hpp`.
 template <class Function, Backend B = StageBackend<Function>>

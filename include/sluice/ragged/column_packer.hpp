@@ -29,7 +29,7 @@ public:
     explicit RaggedColumnPacker(std::int64_t values)
         : room_(values), laid_out_(values), block_(RaggedLayout::of({0, values}, sizeof(U)).bytes) {}
 
-    /// The other one may only be assigned to or destroyed then. Assigning waits for copies of what was here.
+    /// The other one may be assigned to then; what changes or reads its values throws `Error`. Assigning waits for copies of what was here.
     /// @{
     RaggedColumnPacker(RaggedColumnPacker&&) noexcept = default;
     RaggedColumnPacker& operator=(RaggedColumnPacker&&) noexcept = default;
@@ -40,7 +40,7 @@ public:
     /// How many values it holds.
     std::int64_t size() const noexcept { return size_; }
     /// What it holds, `size()` values, row after row. Good until the next change.
-    std::span<const U> values() const noexcept { return {data(), static_cast<std::size_t>(size_)}; }
+    std::span<const U> values() const { return {data(), static_cast<std::size_t>(size_)}; }
 
     /// One row for each of `shape`'s, of the same length. Throws `Error` where they differ, with the row, or
     /// where `shape` has room for more values than this; nothing is held then.
@@ -61,7 +61,7 @@ public:
     bool in_use() const { return block_.in_use(); }
 
 private:
-    U* data() const noexcept { return reinterpret_cast<U*>(block_.data()); }
+    U* data() const { return reinterpret_cast<U*>(detail::owned_by("ragged packer", block_.data())); }
     void begin(std::int64_t values);
 
     std::int64_t room_;
@@ -72,7 +72,7 @@ private:
 
 /// What a captured `copy_to` reads of the packer on the host: its block's address, and how many values it copies.
 template <class U, Backend B>
-auto graph_key(const RaggedColumnPacker<U, B>& packer) noexcept {
+auto graph_key(const RaggedColumnPacker<U, B>& packer) {
     return std::tuple(static_cast<const void*>(packer.values().data()), packer.laid_out());
 }
 

@@ -41,7 +41,7 @@ concept IntegerRange = requires(const R& range) {
 /// packer knows nothing: call `mark_in_use` after each launch of the graph. (In the slots of a `Source`,
 /// which waits by itself, neither matters.)
 ///
-/// Move-only; a moved-from packer may only be assigned to or destroyed. Belongs to the device that was
+/// Move-only; a moved-from packer may be assigned to; what changes or reads its rows throws `Error`. Belongs to the device that was
 /// current when it was made. Not synchronised: one thread at a time.
 ///
 /// \code
@@ -67,7 +67,7 @@ public:
         empty();
     }
 
-    /// The other one may only be assigned to or destroyed then. Assigning waits for copies of what was here.
+    /// The other one may be assigned to then. Assigning waits for copies of what was here.
     /// @{
     RaggedPacker(RaggedPacker&&) noexcept = default;
     RaggedPacker& operator=(RaggedPacker&&) noexcept = default;
@@ -76,18 +76,18 @@ public:
     /// What it is laid out for.
     RaggedCapacity capacity() const noexcept { return capacity_; }
     /// Rows that it holds.
-    std::int64_t rows() const noexcept { return counts().rows; }
+    std::int64_t rows() const { return counts().rows; }
     /// Values of all rows together.
-    std::int64_t size() const noexcept { return counts().values; }
+    std::int64_t size() const { return counts().values; }
     /// Values of the longest row.
-    std::int64_t longest() const noexcept { return counts().longest; }
+    std::int64_t longest() const { return counts().longest; }
     /// Whether so many more rows, with so many values in all, fit. Fewer than 0 do not.
-    bool fits(std::int64_t rows, std::int64_t values) const noexcept {
+    bool fits(std::int64_t rows, std::int64_t values) const {
         return rows >= 0 && values >= 0 && rows <= capacity_.rows - this->rows() &&
                values <= capacity_.values - size();
     }
     /// Bytes of an eager copy: all up to the last value.
-    std::size_t bytes() const noexcept {
+    std::size_t bytes() const {
         return size() > 0
                    ? layout_.values_at + static_cast<std::size_t>(size()) * sizeof(T)
                    : layout_.offsets_at + (static_cast<std::size_t>(rows()) + 1) * sizeof(std::int64_t);
@@ -97,21 +97,19 @@ public:
     /// @{
 
     /// How much it is.
-    const RaggedCounts& counts() const noexcept { return *at<RaggedCounts>(0); }
+    const RaggedCounts& counts() const { return *at<RaggedCounts>(0); }
     /// Where each row begins among the values, and the end: `rows()` + 1 of them.
-    std::span<const std::int64_t> offsets() const noexcept {
+    std::span<const std::int64_t> offsets() const {
         return {at<std::int64_t>(layout_.offsets_at), static_cast<std::size_t>(rows()) + 1};
     }
     /// The values of all rows, row after row.
-    std::span<const T> values() const noexcept {
-        return {at<T>(layout_.values_at), static_cast<std::size_t>(size())};
-    }
+    std::span<const T> values() const { return {at<T>(layout_.values_at), static_cast<std::size_t>(size())}; }
     /// The values of row `row`. Throws `Error` when there is no such row.
     std::span<const T> row(std::int64_t row) const;
     /// The length of each row, in a vector of its own.
     std::vector<std::int64_t> lengths() const;
     /// As a kernel would see it; for Host code.
-    RaggedView<const T> view() const noexcept {
+    RaggedView<const T> view() const {
         return {at<T>(layout_.values_at), at<std::int64_t>(layout_.offsets_at), at<RaggedCounts>(0),
                 capacity_.rows, capacity_.values};
     }
@@ -171,12 +169,12 @@ public:
 
 private:
     template <class U>
-    U* at(std::size_t byte) const noexcept {
-        return reinterpret_cast<U*>(block_.data() + byte);
+    U* at(std::size_t byte) const {
+        return reinterpret_cast<U*>(detail::owned_by("ragged packer", block_.data()) + byte);
     }
-    RaggedCounts& held() noexcept { return *at<RaggedCounts>(0); }
-    std::int64_t* places() noexcept { return at<std::int64_t>(layout_.offsets_at); }
-    void empty() noexcept {
+    RaggedCounts& held() { return *at<RaggedCounts>(0); }
+    std::int64_t* places() { return at<std::int64_t>(layout_.offsets_at); }
+    void empty() {
         held() = RaggedCounts{};
         places()[0] = 0;
     }
@@ -191,7 +189,7 @@ private:
 /// What a captured `copy_to` reads of the packer on the host: its block's address, and the rows and values that it is laid
 /// out for. Not what it holds: a replay takes that from the block.
 template <class T, Backend B>
-auto graph_key(const RaggedPacker<T, B>& packer) noexcept {
+auto graph_key(const RaggedPacker<T, B>& packer) {
     return std::tuple(static_cast<const void*>(&packer.counts()), packer.capacity().rows,
                       packer.capacity().values);
 }

@@ -22,7 +22,7 @@ namespace sluice {
 /// graph. The host does not know it unless it asks, and waits.
 ///
 /// `T` is any trivially copyable type: a number, or a struct such as a box for an inner width. Starts with no
-/// rows. Move-only; its addresses move with it. A moved-from batch may only be assigned to or destroyed.
+/// rows. Move-only; its addresses move with it. A moved-from batch may be assigned to; what uses its rows throws `Error`.
 /// Belongs to the device that was current when it was made. Not synchronised: one thread at a time.
 template <class T, Backend B = DefaultBackend>
 class RaggedBatch {
@@ -48,7 +48,7 @@ public:
         clear(stream);
     }
 
-    /// The other one may only be assigned to or destroyed then.
+    /// The other one may be assigned to then, and has no rows to use.
     /// @{
     RaggedBatch(RaggedBatch&&) noexcept = default;
     RaggedBatch& operator=(RaggedBatch&&) noexcept = default;
@@ -63,39 +63,39 @@ public:
 
     /// The rows, for kernels. Good as long as the batch, also of what it holds later.
     /// @{
-    RaggedView<T> view() noexcept { return target().view(); }
-    RaggedView<const T> view() const noexcept {
+    RaggedView<T> view() { return target().view(); }
+    RaggedView<const T> view() const {
         return {values().data(), offsets().data(), counts().data(), capacity_.rows, capacity_.values};
     }
     /// @}
     /// The same, for kernels that make its rows.
-    RaggedTarget<T> target() noexcept {
+    RaggedTarget<T> target() {
         return {at<T>(layout_.values_at), at<std::int64_t>(layout_.offsets_at), at<RaggedCounts>(0),
                 capacity_.rows, capacity_.values};
     }
 
     /// As many values as there is room for; those beyond the rows are undefined.
     /// @{
-    DeviceSpan<T, B> values() noexcept { return {at<T>(layout_.values_at), value_count()}; }
-    DeviceSpan<const T, B> values() const noexcept { return {at<T>(layout_.values_at), value_count()}; }
+    DeviceSpan<T, B> values() { return {at<T>(layout_.values_at), value_count()}; }
+    DeviceSpan<const T, B> values() const { return {at<T>(layout_.values_at), value_count()}; }
     /// @}
     /// Where each row begins among the values, and the end: as many as there is room for rows, and one.
-    DeviceSpan<const std::int64_t, B> offsets() const noexcept {
+    DeviceSpan<const std::int64_t, B> offsets() const {
         return {at<std::int64_t>(layout_.offsets_at), static_cast<std::size_t>(capacity_.rows) + 1};
     }
     /// One element: how much it holds.
-    DeviceSpan<const RaggedCounts, B> counts() const noexcept { return {at<RaggedCounts>(0), 1}; }
+    DeviceSpan<const RaggedCounts, B> counts() const { return {at<RaggedCounts>(0), 1}; }
     /// Counts, offsets and values together, as `layout()` says.
     /// @{
-    DeviceSpan<std::byte, B> block() noexcept { return block_.span(); }
-    DeviceSpan<const std::byte, B> block() const noexcept { return block_.span(); }
+    DeviceSpan<std::byte, B> block() { return {at<std::byte>(0), block_.size()}; }
+    DeviceSpan<const std::byte, B> block() const { return {at<std::byte>(0), block_.size()}; }
     /// @}
 
     /// Leaves no rows, in the order of `stream`. Can be captured.
     void clear(BasicStreamRef<B> stream) {
         detail::require_same_device(stream, "RaggedBatch::clear", "the batch", device());
         // The counts and the first offset, all zero.
-        fill_bytes(stream, block_.span().first(layout_.offsets_at + sizeof(std::int64_t)), 0);
+        fill_bytes(stream, block().first(layout_.offsets_at + sizeof(std::int64_t)), 0);
     }
 
     /// What it holds when `stream` gets there, for which it waits. Throws `Error`, also while `stream` is
@@ -115,8 +115,9 @@ private:
         : capacity_(capacity), layout_(layout), block_(layout.bytes) {}
 
     template <class U>
-    U* at(std::size_t byte) const noexcept {
-        return reinterpret_cast<U*>(const_cast<std::byte*>(block_.data()) + byte);
+    U* at(std::size_t byte) const {
+        return reinterpret_cast<U*>(const_cast<std::byte*>(detail::owned_by("ragged batch", block_.data())) +
+                                    byte);
     }
     std::size_t value_count() const noexcept { return static_cast<std::size_t>(capacity_.values); }
 
@@ -172,7 +173,7 @@ private:
 
 /// What captured work reads of the batch on the host: its block's address, and the rows and values that it has room for.
 template <class T, Backend B>
-auto graph_key(const RaggedBatch<T, B>& batch) noexcept {
+auto graph_key(const RaggedBatch<T, B>& batch) {
     return std::tuple(static_cast<const void*>(batch.block().data()), batch.capacity().rows,
                       batch.capacity().values);
 }

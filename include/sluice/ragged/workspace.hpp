@@ -52,7 +52,7 @@ private:
 /// and a replay of it, uses what is there. Two operations may share one as long as they run one after the
 /// other: on one stream, or on streams that wait for each other.
 ///
-/// Move-only. Must outlive the work that uses it, unless made with the stream of that work. Belongs to the
+/// Move-only; a moved-from workspace has no memory: an operation that needs some throws `Error`. Must outlive the work that uses it, unless made with the stream of that work. Belongs to the
 /// device that was current when it was made. Not synchronised: one thread at a time.
 template <Backend B = DefaultBackend>
 class RaggedWorkspace {

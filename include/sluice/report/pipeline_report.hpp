@@ -25,7 +25,7 @@ struct PipelineAccess {
         return pipeline.core_;
     }
     template <class Batch, Backend B>
-    static const auto& core(const AnyPipeline<Batch, B>& pipeline) noexcept {
+    static const auto& core(const AnyPipeline<Batch, B>& pipeline) {
         return pipeline.core();
     }
 };
@@ -39,7 +39,7 @@ constexpr std::size_t stages_of(const Pipeline<StageList, SlotList>&) noexcept {
     return Pipeline<StageList, SlotList>::stage_count;
 }
 template <class Batch, Backend B>
-std::size_t stages_of(const AnyPipeline<Batch, B>& pipeline) noexcept {
+std::size_t stages_of(const AnyPipeline<Batch, B>& pipeline) {
     return pipeline.stages();
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/error.hpp>
 
 namespace sluice {
@@ -48,6 +49,11 @@ SLUICE_BODY Error Error::at_or_before(std::size_t batch) const {
     placed.call_ = call_;
     placed.name_ = name_;
     return placed;
+}
+
+SLUICE_BODY void detail::throw_moved_from(const char* what) {
+    throw Error(std::string("the ") + what +
+                " was moved from or released; assign to it before it is used again");
 }
 
 } // namespace sluice

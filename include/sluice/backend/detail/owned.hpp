@@ -10,6 +10,17 @@
 
 namespace sluice::detail {
 
+/// Of a use of the owner `what`, such as "stream", that owns nothing any more.
+[[noreturn]] void throw_moved_from(const char* what);
+
+/// The handle of `what`, which has one as long as it owns something.
+template <class Handle>
+SLUICE_ALWAYS_INLINE inline Handle owned_by(const char* what, Handle handle) {
+    if (handle == Handle{}) [[unlikely]]
+        throw_moved_from(what);
+    return handle;
+}
+
 /// Owns what `make_owned` made, or nothing.
 template <class T>
 class Owned {

@@ -47,7 +47,18 @@ BucketedReduction<T, B>::BucketedReduction(const Communicator<B>& communicator,
 
 template <class T, Backend B>
 DeviceSpan<T, B> BucketedReduction<T, B>::part(std::size_t i) {
-    return memory_.span().subspan(parts_.at(i).begin, parts_[i].size);
+    require_part(i);
+    return memory_.span().subspan(parts_[i].begin, parts_[i].size);
+}
+
+template <class T, Backend B>
+void BucketedReduction<T, B>::require_part(std::size_t i) const {
+    if (parts_.empty())
+        detail::throw_moved_from("bucketed reduction");
+    if (i >= parts_.size()) {
+        throw Error("bucketed reduction: there is no part " + std::to_string(i) + " of " +
+                    std::to_string(parts_.size()) + "; expected one of them, from 0");
+    }
 }
 
 // What became ready in a capture that is over was never reduced, or goes with its graph.
@@ -78,10 +89,7 @@ void BucketedReduction<T, B>::forget() noexcept {
 template <class T, Backend B>
 void BucketedReduction<T, B>::begin(BasicStreamRef<B> stream, std::size_t i) {
     enter(stream);
-    if (i >= parts_.size()) {
-        throw Error("bucketed reduction: part " + std::to_string(i) + " was to be ready, of " +
-                    std::to_string(parts_.size()) + " parts; expected one of them, from 0");
-    }
+    require_part(i);
     if (parts_[i].ready) {
         throw Error(
             "bucketed reduction: part " + std::to_string(i) + " of " + std::to_string(parts_.size()) +
@@ -127,6 +135,7 @@ void BucketedReduction<T, B>::complete(BasicStreamRef<B> stream, std::size_t i) 
 
 template <class T, Backend B>
 void BucketedReduction<T, B>::join(BasicStreamRef<B> stream) {
+    require_part(0);
     enter(stream);
     if (next_ != buckets_.size()) {
         for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -142,6 +151,7 @@ void BucketedReduction<T, B>::join(BasicStreamRef<B> stream) {
 
 template <class T, Backend B>
 void BucketedReduction<T, B>::reset(BasicStreamRef<B> stream) {
+    require_part(0);
     const Scope scope = Scope::of(stream);
     // In a capture there is nothing to wait for unless it has reduced a bucket itself.
     const bool waits = !scope.captured || (begun_ && next_ > 0 && scope == scope_);

@@ -46,6 +46,7 @@ struct BasicBuiltGraphExec<B>::Tasks {
 
 template <GraphBackend B>
 void BasicBuiltGraphExec<B>::check(const BasicNode<B>& node) const {
+    (void)detail::owned_by("graph executable", executable_.get());
     if (node.builder_ != builder_)
         throw Error("graph builder: the node belongs to another builder than the executable");
     if (node.index_ >= count_)
@@ -134,7 +135,7 @@ void BasicBuiltGraphExec<B>::set_task(const HostNode<B>& node, void (*function)(
 template <GraphBackend B>
 void BasicBuiltGraphExec<B>::set(const ChildNode<B>& node, const BasicGraph<B>& graph) {
     check(node);
-    B::set_child(executable_.get(), node.native_, graph.get());
+    B::set_child(executable_.get(), node.native_, detail::owned_by("graph", graph.get()));
 }
 
 template <GraphBackend B>

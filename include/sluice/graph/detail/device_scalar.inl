@@ -66,7 +66,7 @@ void DeviceScalar<T, B>::wait_for(const Slot& slot) {
 template <class T, Backend B>
 void DeviceScalar<T, B>::require_usable(BasicStreamRef<B> stream, const char* call, const char* why) const {
     if (slots_.empty())
-        throw Error("the device scalar was moved from");
+        detail::throw_moved_from("device scalar");
     detail::require_same_device(stream, call, "the scalar", value_.device());
     if (detail::records(stream))
         throw detail::NotCapturable(std::string(call) + why);

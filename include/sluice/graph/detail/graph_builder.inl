@@ -64,7 +64,7 @@ BasicGraphBuilder<B>::BasicGraphBuilder(BodyTag, typename B::NativeGraph body,
 template <GraphBackend B>
 void BasicGraphBuilder<B>::check_usable() const {
     if (id_ == 0)
-        throw Error("graph builder: it was moved from");
+        detail::throw_moved_from("graph builder");
     if (incomplete_) {
         throw Error(
             "graph builder: a body of a conditional node threw while it was being built, and the graph is "
@@ -171,8 +171,8 @@ template <GraphBackend B>
 ChildNode<B> BasicGraphBuilder<B>::child(const BasicGraph<B>& graph, const Nodes& after) {
     const auto before = natives(after);
     reserve_decider();
-    const auto node =
-        made<ChildNode<B>>(B::add_child(graph_->get(), before.data(), before.size(), graph.get()));
+    const auto node = made<ChildNode<B>>(
+        B::add_child(graph_->get(), before.data(), before.size(), detail::owned_by("graph", graph.get())));
     deciders_.emplace_back(node.index_, node.native_);
     return node;
 }

@@ -71,7 +71,7 @@ void PingPong<T, B>::keep(DeviceSpan<T, B> first, DeviceSpan<T, B> second) {
 template <class T, Backend B>
 void PingPong<T, B>::require_places(BasicStreamRef<B> stream, const char* call) const {
     if (places_.empty())
-        throw Error("the ping-pong pair was moved from");
+        detail::throw_moved_from("ping-pong pair");
     detail::require_same_device(stream, call, "the pair", places_.device());
 }
 

@@ -29,9 +29,7 @@ struct AnyPipeline<Batch, B>::HeldAs final : Held {
 
 template <class Batch, Backend B>
 detail::PipelineCore<B>& AnyPipeline<Batch, B>::core() const {
-    if (!held_) [[unlikely]]
-        throw Error("the pipeline was moved from");
-    return *held_->core;
+    return *detail::owned_by("pipeline", held_.get())->core;
 }
 
 template <class Batch, Backend B>
@@ -42,8 +40,7 @@ detail::GivenBatch<B> AnyPipeline<Batch, B>::given(const Batch& batch) const noe
 template <class Batch, Backend B>
 template <class Out>
 void AnyPipeline<Batch, B>::require_result() const {
-    (void)core(); // throws where there is none
-    if (held_->result_tag != &detail::type_tag<Out>) {
+    if (detail::owned_by("pipeline", held_.get())->result_tag != &detail::type_tag<Out>) {
         throw Error(
             "run: the last stage does not make what was asked for; name the type of its output, which no "
             "stage may read, as in run<Features>(source)");

@@ -72,7 +72,10 @@ public:
         read_.sync();
     }
     /// The host changes the memory now.
-    void changes() { ObjectChecks<B>::host_writes(data(), bytes(), "packing"); }
+    void changes() {
+        (void)owned_by("ragged packer", data());
+        ObjectChecks<B>::host_writes(data(), bytes(), "packing");
+    }
 
 private:
     void wait_quietly() noexcept {
@@ -93,6 +96,7 @@ private:
 /// What `mark_in_use` of the packer `who` does.
 template <Backend B>
 void mark_in_use(PinnedBlock<B>& block, BasicStreamRef<B> stream, const char* who) {
+    (void)owned_by("ragged packer", block.data());
     if (records(stream)) {
         throw Error(std::string(who) +
                     "::mark_in_use: nothing reads the block while the stream is being captured; "

@@ -21,7 +21,7 @@
 namespace sluice::ragged::detail {
 
 template <AnyStream S>
-BasicStreamRef<BackendOf<S>> ref_of(const S& stream) noexcept {
+BasicStreamRef<BackendOf<S>> ref_of(const S& stream) {
     return BasicStreamRef<BackendOf<S>>(stream);
 }
 

@@ -182,7 +182,7 @@ public:
 template <Backend B>
 struct StageSetup {
     const std::string* name = nullptr;
-    void* callable = nullptr;
+    void* callable = nullptr; ///< Null: an empty one.
     StageOptions<B> options{};
     bool has_foreign_stream = false; ///< One of another backend's, as a CPU stage's options may name.
     const DeclaredRanges* declared = nullptr; ///< See `Stage::reads`; of a checked backend's.
@@ -193,6 +193,12 @@ struct StageAccess {
     template <Backend B, class Function, Backend Own>
     static StageSetup<B> setup_of(Stage<Function, Own>& stage) {
         StageSetup<B> setup{.name = &stage.name_, .callable = &stage.callable_};
+        // A pointer, or a std::function; not a lambda, which converts to a pointer that is never null.
+        if constexpr (requires { stage.callable_ == nullptr; } &&
+                      (std::is_pointer_v<Function> || !requires { +stage.callable_; })) {
+            if (stage.callable_ == nullptr)
+                setup.callable = nullptr;
+        }
         if constexpr (std::is_same_v<Own, B>) {
             setup.options = stage.options_;
         } else {

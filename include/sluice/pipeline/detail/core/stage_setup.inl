@@ -66,6 +66,10 @@ void StageCore<B>::add_stage(const StageSetup<B>& stage, Schedule schedule) {
     const std::size_t index = entries_.size();
     const StageOptions<B>& options = stage.options;
     const StagePlan& own = plan.stages[index];
+    if (stage.callable == nullptr) {
+        throw Error("stage '" + *stage.name +
+                    "': its callable is empty, or was moved from; expected a function to call");
+    }
     bool with_threads = own.aside || own.as_task || own.needs_semaphore;
     for (const PlanWait& wait : plan.waits_of(index))
         with_threads = with_threads || plan.stages[wait.stage].aside;

@@ -1,0 +1,76 @@
+// What owns a graph says so when it is used after it was moved from, and may be assigned to.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+
+#include <sluice/graph.hpp>
+
+#include "support/backend.hpp"
+#include "support/error_text.hpp"
+
+namespace graph_moved_from {
+
+using namespace sluice;
+using namespace sluice::test;
+
+template <class Use>
+void check_refused(const char* what, Use&& use) {
+    CHECK(text_of(use) ==
+          "the " + std::string(what) + " was moved from or released; assign to it before it is used again");
+}
+
+TEST_CASE_TEMPLATE("a graph and an executable that were moved from are refused", B, TestBackend) {
+    const BasicStream<B> stream;
+    DeviceBuffer<float, B> memory(4);
+    const auto fill = [&] {
+        return capture(stream.ref(), [&](BasicStreamRef<B> s) { fill_bytes(s, memory, 0); });
+    };
+    BasicGraph<B> graph = fill();
+    BasicGraphExec<B> executable(graph);
+    const BasicGraph<B> taken = std::move(graph);
+    BasicGraphExec<B> taken_executable = std::move(executable);
+    check_refused("graph", [&] { (void)graph.nodes(); });
+    check_refused("graph", [&] { (void)graph.edges(); });
+    check_refused("graph", [&] { graph.write_dot("moved_from.dot"); });
+    check_refused("graph", [&] { const BasicGraphExec<B> made(graph); });
+    check_refused("graph", [&] { (void)taken_executable.update(graph); });
+    check_refused("graph executable", [&] { executable.launch(stream); });
+    check_refused("graph executable", [&] { executable.upload(stream); });
+    check_refused("graph executable", [&] { (void)executable.update(taken); });
+    graph = fill();
+    executable = BasicGraphExec<B>(graph);
+    executable.launch(stream);
+    stream.sync();
+}
+
+TEST_CASE_TEMPLATE("a builder and what it made are refused when they were moved from", B, TestBackend) {
+    const BasicStream<B> stream;
+    DeviceBuffer<float, B> memory(4);
+    BasicGraphBuilder<B> builder;
+    const auto fill = builder.fill(memory, 0);
+    auto executable = builder.instantiate();
+    auto taken = std::move(executable);
+    BasicGraph<B> child;
+    const BasicGraph<B> taken_child = std::move(child);
+    check_refused("graph", [&] { builder.child(child); });
+    BasicGraphBuilder<B> taken_builder = std::move(builder);
+    check_refused("graph executable", [&] { executable.launch(stream); });
+    check_refused("graph executable", [&] { executable.upload(stream); });
+    check_refused("graph executable", [&] { executable.set(fill, memory, 1); });
+    check_refused("graph builder", [&] { builder.fill(memory, 0); });
+    check_refused("graph builder", [&] { (void)builder.instantiate(); });
+    executable = taken_builder.instantiate();
+    executable.launch(stream);
+    stream.sync();
+}
+
+TEST_CASE_TEMPLATE("a pair of buffers that was moved from has no view", B, TestBackend) {
+    PingPong<float, B> pair(4);
+    const PingPong<float, B> taken = std::move(pair);
+    check_refused("ping-pong pair", [&] { (void)pair.view(); });
+    pair = PingPong<float, B>(4);
+    CHECK(pair.view().size() == 4);
+}
+
+} // namespace graph_moved_from

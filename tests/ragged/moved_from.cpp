@@ -1,0 +1,88 @@
+// Batches and packers that were moved from say so when their rows are used, and may be assigned to.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sluice/ragged.hpp>
+
+#include "support/backend.hpp"
+#include "support/error_text.hpp"
+
+namespace ragged_moved_from {
+
+using namespace sluice;
+using namespace sluice::test;
+
+constexpr RaggedCapacity room{4, 16};
+
+template <class Use>
+void check_refused(const char* what, Use&& use) {
+    CHECK(text_of(use) ==
+          "the " + std::string(what) + " was moved from or released; assign to it before it is used again");
+}
+
+TEST_CASE_TEMPLATE("a ragged batch that was moved from has no rows to use", B, TestBackend) {
+    const BasicStream<B> stream;
+    RaggedBatch<float, B> batch(room);
+    const RaggedBatch<float, B> taken = std::move(batch);
+    const RaggedBatch<float, B>& constant = batch;
+    RaggedPacker<float, B> packer(room);
+    check_refused("ragged batch", [&] { (void)batch.view(); });
+    check_refused("ragged batch", [&] { (void)constant.view(); });
+    check_refused("ragged batch", [&] { (void)batch.target(); });
+    check_refused("ragged batch", [&] { (void)batch.values(); });
+    check_refused("ragged batch", [&] { (void)batch.offsets(); });
+    check_refused("ragged batch", [&] { (void)batch.counts(); });
+    check_refused("ragged batch", [&] { (void)batch.block(); });
+    check_refused("ragged batch", [&] { batch.clear(stream); });
+    check_refused("ragged batch", [&] { (void)batch.counts_and_wait(stream); });
+    check_refused("ragged batch", [&] { packer.copy_to(stream, batch); });
+    RaggedColumn<float, B> column(16);
+    const RaggedColumn<float, B> taken_column = std::move(column);
+    CHECK(column.capacity() == 0);
+    CHECK(column.values().empty());
+    CHECK(contains(text_of([&] { (void)column.view_over(taken); }), "has room for 0 values"));
+    batch = RaggedBatch<float, B>(room);
+    packer.copy_to(stream, batch);
+    stream.sync();
+}
+
+TEST_CASE_TEMPLATE("a packer that was moved from holds nothing", B, TestBackend) {
+    const BasicStream<B> stream;
+    const std::vector<float> row{1, 2};
+    RaggedBatch<float, B> batch(room);
+    RaggedPacker<float, B> packer(room);
+    packer.add_row(row);
+    RaggedPacker<float, B> taken = std::move(packer);
+    check_refused("ragged packer", [&] { (void)packer.rows(); });
+    check_refused("ragged packer", [&] { (void)packer.offsets(); });
+    check_refused("ragged packer", [&] { (void)packer.values(); });
+    check_refused("ragged packer", [&] { (void)packer.view(); });
+    check_refused("ragged packer", [&] { packer.add_row(row); });
+    check_refused("ragged packer", [&] { packer.clear(); });
+    check_refused("ragged packer", [&] { packer.pack(std::vector<std::vector<float>>{row}); });
+    check_refused("ragged packer", [&] { packer.copy_to(stream, batch); });
+    check_refused("ragged packer", [&] { packer.mark_in_use(stream); });
+    CHECK(contains(text_of([&] { packer.clear(room); }), "the packer was made with 0"));
+
+    RaggedColumnPacker<float, B> column(16);
+    column.pack_values(taken, std::span<const float>(row));
+    const RaggedColumnPacker<float, B> taken_column = std::move(column);
+    RaggedColumn<float, B> values(16);
+    check_refused("ragged packer", [&] { (void)column.values(); });
+    check_refused("ragged packer", [&] { column.pack_values(taken, std::span<const float>(row)); });
+    check_refused("ragged packer", [&] { column.copy_to(stream, values); });
+    check_refused("ragged packer", [&] { column.mark_in_use(stream); });
+
+    packer = RaggedPacker<float, B>(room);
+    packer.add_row(row);
+    CHECK(packer.rows() == 1);
+    RaggedWorkspace<B> workspace(room);
+    const RaggedWorkspace<B> taken_workspace = std::move(workspace);
+    CHECK(contains(text_of([&] { (void)workspace.scratch().template take<float>(std::size_t{1}); }),
+                   "is too small"));
+}
+
+} // namespace ragged_moved_from
