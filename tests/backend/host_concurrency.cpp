@@ -2,10 +2,20 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <cstddef>
+#include <fstream>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/error_text.hpp"
 #include "support/latch.hpp"
 #include "support/on_stream.hpp"
+#include "support/sanitized.hpp"
 
 namespace backend_host_concurrency {
 
@@ -45,6 +55,39 @@ TEST_CASE("a stream that is held up does not hold up others") {
     CHECK(ran == std::array<int, 4>{1, 1, 1, 1});
     CHECK_FALSE(held.is_done());
     CHECK_FALSE(latch.timed_out());
+}
+
+TEST_CASE("a stream whose thread cannot be started is an Error in one sentence") {
+    if (sanitized)
+        return; // They take more address space than could be limited.
+    // In a process of its own, which has room for the stacks of a few threads.
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        std::size_t pages = 0;
+        std::ifstream("/proc/self/statm") >> pages;
+        const rlim_t room = pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) + (rlim_t{256} << 20);
+        const rlimit limit{room, room};
+        std::string said;
+        try {
+            if (setrlimit(RLIMIT_AS, &limit) == 0) {
+                std::vector<HostStream> streams;
+                streams.reserve(4096);
+                for (int i = 0; i < 4096; ++i)
+                    streams.emplace_back();
+            }
+        } catch (const Error& error) {
+            said = error.what();
+        } catch (...) {
+            _exit(2);
+        }
+        _exit(contains(said, "a stream of the Host backend has a thread, which could not be started: ") ? 0
+                                                                                                        : 1);
+    }
+    int status = 1;
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
 }
 
 } // namespace backend_host_concurrency

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <system_error>
 
 #include <unistd.h>
 
@@ -126,9 +127,14 @@ SLUICE_BODY std::string Functions::device_name(int) {
 }
 
 SLUICE_BODY Functions::NativeStream Functions::create_stream(const StreamOptions& options) {
-    auto* stream = new Queue(options, current_device());
-    counts().streams.add();
-    return stream;
+    try {
+        auto* stream = new Queue(options, current_device());
+        counts().streams.add();
+        return stream;
+    } catch (const std::system_error& error) {
+        throw Error(std::string("a stream of the Host backend has a thread, which could not be started: ") +
+                    error.what());
+    }
 }
 
 SLUICE_BODY Functions::NativeStream Functions::create_inline_stream(const StreamOptions& options) {
