@@ -189,6 +189,13 @@ TEST_CASE("Readback: a push is not captured, also as the first one, and changes 
     CHECK(readback.pushed() == 0);
 }
 
+TEST_CASE("Readback: more values than any memory holds are refused in a sentence") {
+    for (const std::size_t count : {~std::size_t{0}, ~std::size_t{0} / sizeof(Word), ~std::size_t{0} / 2}) {
+        CHECK(text_of([&] { Readback<Word, B>(count, [](auto, auto) {}); }) ==
+              "a readback of " + std::to_string(count) + " values of 4 bytes each is larger than any memory");
+    }
+}
+
 TEST_CASE("Readback: less than one slot is refused in a sentence") {
     for (const int slots : {0, -3}) {
         CHECK(text_of([&] {

@@ -296,6 +296,16 @@ TEST_CASE("Readback: 16 results of up to 64 KiB have a place for each launch") {
     CHECK(Places(1, 1).depth() == 1);
 }
 
+TEST_CASE("Readback: a copy's bytes that 32 bits do not hold are not taken for few") {
+    using Places = detail::ReadbackPlaces<float, TestBackend>;
+    const Places::Place place{nullptr, nullptr};
+    CHECK(Places::copy_to(place, nullptr, 3, nullptr).bytes == 12);
+    constexpr std::size_t most = std::size_t{1} << 30; // of which the bytes are 2^32
+    CHECK(Places::copy_to(place, nullptr, most - 1, nullptr).bytes == 0xFFFFFFFCU);
+    for (const std::size_t size : {most, most + 3, 2 * most + 1})
+        CHECK(Places::copy_to(place, nullptr, size, nullptr).bytes == 0xFFFFFFFCU);
+}
+
 TEST_CASE("Readback: submit does not wait for the results of replays, as long as there are places") {
     // A checked graph waits for the results of its last launch: the checker knows fixed addresses.
     if (is_checked<TestBackend> || !streams_overlap<TestBackend>())

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
@@ -55,7 +56,7 @@ public:
 
     void add(std::size_t rows) {
         blocks_.reserve(blocks_.size() + 1);
-        PinnedBuffer<std::byte, B> block(rows * row_bytes());
+        PinnedBuffer<std::byte, B> block(checked_bytes(rows, row_bytes()));
         made_ += rows;
         free_.reserve(made_); // so that `give_back` allocates nothing
         for (std::size_t row = 0; row < rows; ++row)
@@ -89,8 +90,14 @@ public:
     /// For a copy to this place, by which no counter moves.
     static RingCopy copy_to(const Place& place, const T* from, std::size_t size,
                             const std::int64_t* length) noexcept {
-        return {reinterpret_cast<std::byte*>(place.length),  from, length, 0, 0,
-                static_cast<std::uint32_t>(size * sizeof(T))};
+        // More than 32 bits count is more than such a copy is for.
+        constexpr std::size_t most = (std::numeric_limits<std::uint32_t>::max)() / sizeof(T);
+        return {reinterpret_cast<std::byte*>(place.length),
+                from,
+                length,
+                0,
+                0,
+                static_cast<std::uint32_t>((size < most ? size : most) * sizeof(T))};
     }
 
 private:

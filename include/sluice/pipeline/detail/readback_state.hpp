@@ -42,6 +42,10 @@ public:
         : count_(count), handler_(std::move(handler)), device_(B::current_device()) {
         if (slots < 1)
             throw Error("a readback needs at least 1 slot, got " + std::to_string(slots));
+        if (count > ~std::size_t{0} / 4 / sizeof(T)) {
+            throw Error("a readback of " + std::to_string(count) + " values of " + std::to_string(sizeof(T)) +
+                        " bytes each is larger than any memory");
+        }
         const auto eager = static_cast<std::size_t>(slots);
         places_ = make_shared_value<Places>(count, eager);
         const std::size_t depth = places_->depth();
