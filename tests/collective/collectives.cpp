@@ -208,6 +208,21 @@ TEST_CASE("wrong arguments of a collective get one sentence each") {
     CHECK_THROWS_WITH_AS(
         all_reduce(stream, rank, whole, Reduction::average),
         "all_reduce: the average of int32 elements was asked for; expected floating-point ones", Error);
+    const auto unnamed = static_cast<Reduction>(77);
+    const char* const no_reduction =
+        "the Reduction is 77, which has no name; expected sum, average, minimum or maximum";
+    CHECK_THROWS_WITH_AS(all_reduce(stream, rank, three, unnamed), no_reduction, Error);
+    CHECK_THROWS_WITH_AS(reduce_scatter(stream, rank, three, three, unnamed), no_reduction, Error);
+    CHECK_THROWS_WITH_AS((BucketedReduction<float, B>(rank, {3}, {.reduction = unnamed})), no_reduction,
+                         Error);
+    for (const std::chrono::milliseconds timeout :
+         {std::chrono::milliseconds(-1), std::chrono::milliseconds::max()}) {
+        CHECK_THROWS_WITH_AS(communicators(1, timeout),
+                             ("CommunicatorOptions::timeout is " + std::to_string(timeout.count()) +
+                              " ms; expected 0 (none) to 31536000000, a year")
+                                 .c_str(),
+                             Error);
+    }
     CHECK_THROWS_WITH_AS(Comm::for_devices({0, 0}),
                          "communicator: ranks 0 and 1 are both on device 0; expected a device for each rank",
                          Error);

@@ -362,8 +362,20 @@ TEST_CASE("GraphCapture: with checking on, work that changes under its key is an
 
 TEST_CASE("GraphCapture: bad options") {
     CHECK(contains(text_of([] { GraphCapture<int, B> graphs{{.capacity = 0}}; }),
-                   "at least 1 executable, got 0"));
+                   "1 to 1048576 executables, got 0"));
+    CHECK(contains(text_of([] { GraphCapture<int, B> graphs{{.capacity = SIZE_MAX}}; }),
+                   "1 to 1048576 executables, got 18446744073709551615"));
     CHECK(contains(text_of([] { GraphCapture<int, B> graphs{{.warmup = -1}}; }), "got -1"));
+    CHECK(contains(text_of([] { GraphCapture<int, B> graphs{{.comparisons = -1}}; }), "got -1"));
+    const CaptureOptions bad{.mode = static_cast<CaptureMode>(3)};
+    const std::string expected =
+        "CaptureOptions::mode is 3, which has no name; expected this_thread, global or relaxed";
+    CHECK(text_of([&] { GraphCapture<int, B> graphs{{.capture = bad}}; }) == expected);
+    const BasicStream<B> stream;
+    CHECK(text_of([&] {
+              (void)capture(
+                  stream.ref(), [](BasicStreamRef<B>) {}, bad);
+          }) == expected);
 }
 
 TEST_CASE("GraphCapture: keys that never come again take no places in the cache") {

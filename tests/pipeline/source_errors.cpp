@@ -211,7 +211,19 @@ TEST_CASE("Source: next throws when a batch is late, says why, and goes on") {
     using namespace std::chrono_literals;
     CHECK(text_of([] {
               Source{make_number, fill_number, Options{.timeout = -1ms}};
-          }) == "a source needs a timeout of 0 ms (none) or more, got -1");
+          }) == "SourceOptions::timeout is -1 ms; expected 0 (none) to 31536000000, a year");
+    CHECK(contains(text_of([] {
+                       Source{make_number, fill_number, Options{.timeout = std::chrono::milliseconds::max()}};
+                   }),
+                   "ms; expected 0 (none) to 31536000000, a year"));
+    CHECK(text_of([] {
+              Source source{make_number, fill_number, Options{.batches = 1, .timeout = 31536000000ms}};
+              (void)source.next();
+          }).empty());
+    CHECK(text_of([] {
+              Source{make_number, fill_number, Options{.when_ahead = static_cast<WhenAhead>(77)}};
+          }) ==
+          "SourceOptions::when_ahead is 77, which has no name; expected wait, drop_oldest or drop_newest");
     CHECK(text_of([] {
               Source{make_number, fill_number, Options{.workers = 0, .timeout = 250ms}};
           }) == "a source without workers has no timeout, since the caller's thread fills each batch; "

@@ -120,6 +120,19 @@ TEST_CASE("Contract 3: verify_schedules passes on what the run throws") {
     CHECK_THROWS_WITH_AS(verify_schedules(run), "no data", std::logic_error);
 }
 
+TEST_CASE("Contract 3: verify_schedules refuses what would compare nothing") {
+    const auto run = [](Schedule) { return std::vector<int>{1}; };
+    CHECK(text_of([&] { (void)verify_schedules(run, {}); }) ==
+          "verify_schedules: there is no schedule to run; expected one at least");
+    CHECK(text_of([&] { (void)verify_schedules(run, {Schedule::serial}, 0); }) ==
+          "verify_schedules: the repeats must be 1 or more, got 0");
+    CHECK(contains(text_of([&] {
+                       (void)verify_schedules(run, {Schedule::serial, static_cast<Schedule>(9)});
+                   }),
+                   "verify_schedules: the schedule is 9, which has no name"));
+    CHECK(contains(text_of([&] { (void)verify_schedules(run, StressRuns{}, {}); }), "there is no schedule"));
+}
+
 TEST_CASE("Contract 3: schedules have names") {
     CHECK(std::string(to_string(Schedule::serial)) == "serial");
     CHECK(std::string(to_string(Schedule::overlapped)) == "overlapped");

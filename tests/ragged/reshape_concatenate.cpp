@@ -203,6 +203,11 @@ TEST_CASE("reshape: orders refuse what makes no sense") {
                                                ragged::LengthOrder::longest_first, workspace);
                    }),
                    "expected at least 4"));
+    CHECK(text_of([&] {
+              ragged::order_by_length(stream, four.memory, in.view(), static_cast<ragged::LengthOrder>(-1),
+                                      workspace);
+          }) == "ragged::order_by_length: the order is -1, which has no name; expected shortest_first or "
+                "longest_first");
     CHECK(contains(bucket({5, 5}), "expected at least 4"));
     CHECK(contains(text_of([&] {
                        ragged::bucket_by_length(stream, three.memory, four.memory, in.view(),

@@ -201,6 +201,8 @@ TEST_CASE("sorting in place, or with too small a workspace, is refused") {
     CHECK(
         text_of([&] { ragged::sort(stream, empty, empty, workspace); }).empty()); // no memory, so no same one
     CHECK(contains(text_of([&] { ragged::sort(stream, large_out, large, none); }), "too small"));
+    CHECK(text_of([&] { ragged::sort(stream, out, batch, workspace, static_cast<ragged::Order>(2)); }) ==
+          "ragged::sort: the order is 2, which has no name; expected ascending or descending");
 }
 
 } // namespace ragged_rows_sort

@@ -1,4 +1,5 @@
 // Which stage and batch made-up records are of, and the rows that they become in a timeline.
+#include <limits>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -166,6 +167,18 @@ TEST_CASE("activities become rows of a timeline, by stream, kernels apart from c
     CHECK(alone.clock_zero() == zero + 2);
     CHECK(alone.begin() == 0);
     CHECK(alone.end() == 68);
+}
+
+TEST_CASE("a slowdown that is none, and a kind of span that has no name, are refused") {
+    for (const double slowdown :
+         {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+        CHECK(contains(text_of([&] { (void)report_of(DeviceActivities{}, {.slowdown = slowdown}); }),
+                       "ActivityReportOptions::slowdown is "));
+    }
+    Timeline timeline;
+    timeline.add_row("row");
+    CHECK(text_of([&] { timeline.add({.begin = 0, .end = 1, .kind = static_cast<SpanKind>(4)}); }) ==
+          "Timeline::add: the span's kind is 4, which has no name; expected compute, copy, source or wait");
 }
 
 TEST_CASE("a timeline without the steady clock is refused in one sentence") {

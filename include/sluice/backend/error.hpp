@@ -69,6 +69,18 @@ private:
 
 namespace detail {
 
+/// That `what` is none of an enumeration's values, `names`.
+[[noreturn]] void throw_unnamed(const char* what, long long value, const char* names);
+/// Throws `Error` unless `value`, which was given as `what`, is one of an enumeration's: these count from 0 to `last`.
+template <class Named>
+void require_named(const char* what, Named value, Named last, const char* names) {
+    if (static_cast<long long>(value) < 0 || static_cast<long long>(value) > static_cast<long long>(last))
+        throw_unnamed(what, static_cast<long long>(value), names);
+}
+
+/// Throws `Error` unless `milliseconds`, given as `what`, is 0 (none) to a year: clocks end a little beyond.
+void require_timeout(const char* what, long long milliseconds);
+
 /// What the exception says that is being handled.
 inline std::string words_of_handled() {
     try {

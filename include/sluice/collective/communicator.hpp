@@ -19,8 +19,8 @@ namespace sluice {
 
 /// How ranks wait for each other.
 struct CommunicatorOptions {
-    /// How long a rank waits for the others, when a communicator is made and in a collective, before the group fails.
-    /// 0: for as long as it takes. On CUDA two kernels of one thread around each collective tell the host of its progress;
+    /// How long a rank waits for the others, when a communicator is made and in a collective, before the group fails, a year at
+    /// most. 0: for as long as it takes. On CUDA two kernels of one thread around each collective tell the host of its progress;
     /// with 0 they are left out.
     std::chrono::milliseconds timeout{10'000};
 };

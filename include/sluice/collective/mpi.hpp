@@ -73,6 +73,7 @@ private:
 /// made. Throws `Error`.
 template <Backend B = DefaultBackend>
 Communicator<B> mpi_communicator(MPI_Comm processes, const CommunicatorOptions& options = {}) {
+    detail::require_timeout("CommunicatorOptions::timeout", options.timeout.count());
     int rank = 0;
     int ranks = 1;
     detail::check_mpi(MPI_Comm_rank(processes, &rank), "MPI_Comm_rank");

@@ -28,7 +28,7 @@ void print_refusal(const char* reason);
 
 /// How a `GraphCapture` works.
 struct GraphOptions {
-    /// How many executables are kept, at least 1. When there are as many, a key that comes again replaces the least recently
+    /// How many executables are kept, 1 to 2^20. When there are as many, a key that comes again replaces the least recently
     /// used one, if that has not been used since the key came before. So of more keys that come in turns, some keep their
     /// graphs and the others run eagerly.
     std::size_t capacity = 16;
@@ -55,6 +55,11 @@ struct GraphOptions {
     /// Called on the thread that runs the work. Null: not called.
     RefusalHandler on_refusal = &print_refusal;
 };
+
+namespace detail {
+/// Throws `Error` for what is out of range.
+void require_options(const GraphOptions& options);
+} // namespace detail
 
 /// Runs that launched no graph, by reason. In a pipeline each is what one launch would have been: a step or several, or a
 /// stage's work on a batch where each stage has graphs of its own.
@@ -162,7 +167,7 @@ public:
     using backend = B;             ///< What runs the graphs.
     using Ref = BasicStreamRef<B>; ///< What work is called with.
 
-    /// Throws `Error` when the capacity is 0 or the warm-up negative.
+    /// Throws `Error` for options out of range.
     explicit GraphCapture(const GraphOptions& options = {});
 
     GraphCapture(const GraphCapture&) = delete;

@@ -26,13 +26,14 @@ struct PipelineOptions {
     /// True: waits for each stage, so that a fault of its work on the device is reported with its name and
     /// batch. For looking for a fault: nothing overlaps then.
     bool launch_blocking = false;
-    /// How steps are captured and kept under `Schedule::graphed`.
+    /// How steps are captured and kept under `Schedule::graphed`. What it says of graphs, and the next two, has no effect under the other
+    /// schedules, so that the schedule is the only switch; values out of range are refused under all of them.
     GraphOptions graphs{.capacity = 256};
     /// Under `Schedule::graphed`, the batches whose work is one graph. More cost the host less and let uneven stages run
     /// ahead of each other, but a batch waits until as many are there, or for `flush`. What a batch of the caller's own refers
     /// to is read no earlier than that: it must stay as it is until `BatchRead` says so, also while nothing has been
     /// enqueued yet. 0: one, and up to 16 for batches of a `Source` as long as more of them are ready. A graph takes at most
-    /// half of a source's slots.
+    /// half of a source's slots, and has no more steps than batches may be in flight. Without effect where each stage has graphs of its own.
     int steps_per_graph = 0;
     /// Under `Schedule::graphed`, true: each stage's work on one batch is a graph of its own, launched on the stage's
     /// stream between the same waits as under `overlapped`. A launch a stage instead of one for all, but no step waits

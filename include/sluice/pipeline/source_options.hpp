@@ -32,7 +32,7 @@ struct SourceOptions {
     int slots = 0;
     /// Batches that the source holds.
     std::size_t batches = unlimited;
-    /// How long `next` waits for the workers before it throws; 0: for as long as it takes. Only with workers.
+    /// How long `next` waits for the workers before it throws, a year at most; 0: for as long as it takes. Only with workers.
     std::chrono::milliseconds timeout{0};
     /// What the workers do when they are ahead of the caller. All but `wait` is for live input, such as a camera whose `fill` must be
     /// called again at once: what is dropped counts as `Source::dropped`, and leaves its number out. It needs workers, and more

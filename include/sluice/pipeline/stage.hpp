@@ -35,10 +35,11 @@ struct StageOptions {
     /// its callable is called, with it current.
     int device = -1;
     /// Batches that the stage works on at the same time, each on a stream (of a CPU stage: a thread) of its own, taken
-    /// in turns. With more than 1, its work on one batch must not depend on its work on another. It can take a `Lane`, which
+    /// in turns. With more than 1, its work on one batch must not depend on its work on another. No more lanes work at the
+    /// same time than `PipelineOptions::slots` says, also of a stage that makes and reads nothing. It can take a `Lane`, which
     /// tells which one this is.
     int lanes = 1;
-    /// Batches that one output is made of: the stage is handed the same slot for so many, and can take a `Turn`, which tells which
+    /// Batches that one output is made of, and as many as all rates of the pipeline have in common, at most 2^24: the stage is handed the same slot for so many, and can take a `Turn`, which tells which
     /// of them this is. Stages that read the output run once for all of them, behind the last one, and so do those that read
     /// theirs. Where `finish` comes before there are as many, they run with fewer. A stage that runs once for several batches
     /// cannot take the batch, and neither it nor this one has lanes.

@@ -36,7 +36,8 @@ struct ScheduleVerdict {
 ///
 /// `run(Schedule)` starts from the same state each time, runs the work, and returns its results as a
 /// contiguous range of trivially copyable elements without padding, such as a `std::vector<float>` of losses
-/// and weights. Each schedule runs `repeats` times: a race shows in some runs only. Throws what `run` throws.
+/// and weights. Each schedule runs `repeats` times: a race shows in some runs only. Throws what `run` throws, and `Error` where there
+/// is no schedule, or not one repeat: nothing would have been compared.
 template <class Run>
 ScheduleVerdict verify_schedules(Run&& run,
                                  std::initializer_list<Schedule> schedules = {Schedule::serial,

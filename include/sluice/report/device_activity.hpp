@@ -164,7 +164,7 @@ struct ActivityReportOptions {
 };
 
 /// Works out the numbers of `activities`, in O(n log n). What reaches beyond the time that is looked at is cut off there.
-/// \throws Error for a timeline that does not know its `clock_zero`.
+/// \throws Error for a timeline that does not know its `clock_zero`, and a slowdown below 0 or that is not finite.
 ActivityReport report_of(const DeviceActivities& activities, const ActivityReportOptions& options = {});
 
 /// The report as text in UTF-8, for a terminal: a head, the causes, the stages, and the `most` kernels of each stage that

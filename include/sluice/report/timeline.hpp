@@ -78,7 +78,7 @@ public:
     }
 
     /// Adds a span.
-    /// \throws Error for a row that is not there, times that are not finite, or an end before the begin.
+    /// \throws Error for a row or a kind that is not there, times that are not finite, or an end before the begin.
     void add(const TimelineSpan& span) {
         if (span.row >= rows_.size()) {
             throw Error("Timeline::add: the span is on row " + std::to_string(span.row) + ", and there are " +
@@ -94,6 +94,8 @@ public:
                         std::to_string(span.end) + " us, before it begins at " + std::to_string(span.begin) +
                         " us");
         }
+        detail::require_named("Timeline::add: the span's kind", span.kind, SpanKind::wait,
+                              "compute, copy, source or wait");
         spans_.push_back(span);
     }
 

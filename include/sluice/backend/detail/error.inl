@@ -56,4 +56,17 @@ SLUICE_BODY void detail::throw_moved_from(const char* what) {
                 " was moved from or released; assign to it before it is used again");
 }
 
+SLUICE_BODY void detail::throw_unnamed(const char* what, long long value, const char* names) {
+    throw Error(std::string(what) + " is " + std::to_string(value) + ", which has no name; expected " +
+                names);
+}
+
+SLUICE_BODY void detail::require_timeout(const char* what, long long milliseconds) {
+    constexpr long long most = 365LL * 24 * 3600 * 1000;
+    if (milliseconds < 0 || milliseconds > most) {
+        throw Error(std::string(what) + " is " + std::to_string(milliseconds) + " ms; expected 0 (none) to " +
+                    std::to_string(most) + ", a year");
+    }
+}
+
 } // namespace sluice

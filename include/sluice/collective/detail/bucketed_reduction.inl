@@ -25,6 +25,7 @@ BucketedReduction<T, B>::BucketedReduction(const Communicator<B>& communicator,
                                            std::span<const std::size_t> sizes, const BucketOptions& options)
     : communicator_(&communicator), reduction_(options.reduction),
       stream_(detail::stream_on<B>(communicator.device(), options.priority)) {
+    detail::require_reduction(options.reduction);
     if (sizes.empty())
         throw Error("bucketed reduction: expected at least one part, and there is none");
     const DeviceGuard<B> guard(communicator.device());

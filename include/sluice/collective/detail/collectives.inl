@@ -22,6 +22,10 @@ auto collective_span(Memory& memory) {
     return span;
 }
 
+inline void require_reduction(Reduction reduction) {
+    require_named("the Reduction", reduction, Reduction::maximum, "sum, average, minimum or maximum");
+}
+
 inline void require_lengths(CollectiveKind kind, std::size_t in, std::size_t out, std::size_t expected) {
     if (out != expected) {
         throw Error(std::string(name_of(kind)) + ": the input holds " + std::to_string(in) +
@@ -38,6 +42,7 @@ void enqueue_collective(BasicStreamRef<B> stream, const Communicator<B>& communi
     static_assert(std::is_same_v<typename In::value_type, T>,
                   "sluice: a collective's input and output must hold the same type of elements");
     RankEnd<B>& end = communicator.end();
+    require_reduction(reduction);
     if (reduction == Reduction::average && !is_real(collective_element<T>())) {
         throw Error(std::string(name_of(kind)) + ": the average of " + name_of(collective_element<T>()) +
                     " elements was asked for; expected floating-point ones");

@@ -43,6 +43,7 @@ template <Backend B>
 std::vector<Communicator<B>> Communicator<B>::for_devices(std::span<const int> devices,
                                                           const CommunicatorOptions& options) {
     detail::check_devices<B>(devices);
+    detail::require_timeout("CommunicatorOptions::timeout", options.timeout.count());
     std::vector<Communicator> result;
     result.reserve(devices.size());
     if constexpr (detail::has_host_streams<B>) {
@@ -78,11 +79,12 @@ std::vector<char> Communicator<B>::make_group_id() {
 
 template <Backend B>
 Communicator<B> Communicator<B>::for_process([[maybe_unused]] std::span<const char> group_id, int rank,
-                                             int ranks, [[maybe_unused]] const CommunicatorOptions& options) {
+                                             int ranks, const CommunicatorOptions& options) {
     if (ranks < 1 || rank < 0 || rank >= ranks) {
         throw Error("communicator: rank " + std::to_string(rank) + " of " + std::to_string(ranks) +
                     "; expected a rank from 0 to one less than the ranks");
     }
+    detail::require_timeout("CommunicatorOptions::timeout", options.timeout.count());
     if constexpr (detail::has_host_streams<B>) {
         throw Error("communicator: processes on the Host backend meet over MPI; use mpi_communicator");
     } else {

@@ -83,7 +83,15 @@ bool forbidden_by_capture(const Error& error);
 /// then, and no forbidden call has failed.
 Refusal refusal_of(const std::exception_ptr& thrown, bool intact);
 
+/// Throws `Error` for a mode that has no name.
+void require_capture_mode(const CaptureOptions& options);
+
 #if SLUICE_HAS_COMMON_BODIES
+SLUICE_BODY void require_capture_mode(const CaptureOptions& options) {
+    require_named("CaptureOptions::mode", options.mode, CaptureMode::relaxed,
+                  "this_thread, global or relaxed");
+}
+
 SLUICE_BODY std::string thrown_text(CallRef<void()> call) {
     try {
         call();
@@ -221,6 +229,7 @@ requires GraphBackend<B> BasicGraph<B> capture(BasicStreamRef<B> stream, F&& wor
     (void)detail::check_work<B, F>();
     if (B::is_default_stream(stream.get()))
         throw Error("capture refused: the default stream cannot be captured; expected a stream of its own");
+    detail::require_capture_mode(options);
     detail::throw_if_left_behind<B>("capture");
     const DeviceGuard<B> device(stream.device());
     const BasicStream<B> recording(detail::options_like(stream));

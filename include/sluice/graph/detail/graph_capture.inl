@@ -41,6 +41,19 @@ SLUICE_BODY GraphCounters& GraphCounters::operator+=(const GraphCounters& other)
     return *this;
 }
 
+SLUICE_BODY void detail::require_options(const GraphOptions& options) {
+    if (options.capacity < 1 || options.capacity > std::size_t{1} << 20) {
+        throw Error("a GraphCapture needs a capacity of 1 to 1048576 executables, got " +
+                    std::to_string(options.capacity));
+    }
+    if (options.warmup < 0)
+        throw Error("a GraphCapture needs a warm-up of at least 0 runs, got " +
+                    std::to_string(options.warmup));
+    if (options.comparisons < 0)
+        throw Error("a GraphCapture needs 0 comparisons or more, got " + std::to_string(options.comparisons));
+    require_capture_mode(options.capture);
+}
+
 SLUICE_BODY void Replay::require_current() const {
     if (is_current())
         return;
@@ -58,13 +71,7 @@ template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
 GraphCapture<Key, B>::GraphCapture(const GraphOptions& options)
     : options_(options), device_(B::current_device()), allowance_(options.give_up_after) {
-    if (options.capacity == 0)
-        throw Error("a GraphCapture needs a capacity of at least 1 executable, got 0");
-    if (options.warmup < 0)
-        throw Error("a GraphCapture needs a warm-up of at least 0 runs, got " +
-                    std::to_string(options.warmup));
-    if (options.comparisons < 0)
-        throw Error("a GraphCapture needs 0 comparisons or more, got " + std::to_string(options.comparisons));
+    detail::require_options(options);
     entries_.reserve(most_known());
     options_.check = options.check.value_or(detail::ObjectChecks<B>::on);
 }

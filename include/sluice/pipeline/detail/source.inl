@@ -45,10 +45,7 @@ Source<Batch, State, Fill, B>::Source(MakeSlot make_slot, MakeState make_state, 
         throw Error("a source needs at least 1 slot (0: two more than workers), got " +
                     std::to_string(options.slots));
     }
-    if (options.timeout.count() < 0) {
-        throw Error("a source needs a timeout of 0 ms (none) or more, got " +
-                    std::to_string(options.timeout.count()));
-    }
+    detail::require_timeout("SourceOptions::timeout", options.timeout.count());
     if (options.workers == 0 && options.timeout.count() > 0) {
         throw Error(
             "a source without workers has no timeout, since the caller's thread fills each batch; expected "
@@ -59,6 +56,8 @@ Source<Batch, State, Fill, B>::Source(MakeSlot make_slot, MakeState make_state, 
         throw Error("SourceOptions::timed_batches must be 0 or more, got " +
                     std::to_string(options.timed_batches));
     }
+    detail::require_named("SourceOptions::when_ahead", options.when_ahead, WhenAhead::drop_newest,
+                          "wait, drop_oldest or drop_newest");
     const int slots = options.slots > 0 ? options.slots : options.workers + 2;
     if (options.when_ahead != WhenAhead::wait && (options.workers == 0 || slots <= options.workers)) {
         throw Error(

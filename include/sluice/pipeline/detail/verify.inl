@@ -21,6 +21,16 @@ bool looks_poisoned(const Element& element) {
     }
 }
 
+/// The first schedule has to be there: without results to compare with, nothing would be verified.
+inline Schedule first_of(std::initializer_list<Schedule> schedules) {
+    if (schedules.size() == 0)
+        throw Error("verify_schedules: there is no schedule to run; expected one at least");
+    for (const Schedule schedule : schedules)
+        require_named("verify_schedules: the schedule", schedule, Schedule::automatic,
+                      "serial, overlapped, graphed or automatic");
+    return *schedules.begin();
+}
+
 /// Says how `second` differs from `first`; empty where it does not.
 template <class Element, class Results>
 std::string difference_of(std::span<Element> first, const Results& results, std::size_t per_batch) {
@@ -48,10 +58,11 @@ std::string difference_of(std::span<Element> first, const Results& results, std:
 
 template <class Run>
 ScheduleVerdict verify_schedules(Run&& run, std::initializer_list<Schedule> schedules, int repeats) {
+    const Schedule first = detail::first_of(schedules);
+    if (repeats < 1)
+        throw Error("verify_schedules: the repeats must be 1 or more, got " + std::to_string(repeats));
     ScheduleVerdict verdict;
-    if (schedules.size() == 0)
-        return verdict;
-    const auto expected = run(*schedules.begin());
+    const auto expected = run(first);
     for (const Schedule schedule : schedules) {
         for (int repeat = 0; repeat < repeats && verdict.identical; ++repeat) {
             if (repeat == 0 && schedule == *schedules.begin())
@@ -72,10 +83,7 @@ ScheduleVerdict verify_schedules(Run&& run, const StressRuns& runs,
                                  std::initializer_list<Schedule> schedules) {
     if (runs.seeds < 1)
         throw Error("StressRuns::seeds must be 1 or more, got " + std::to_string(runs.seeds));
-    ScheduleVerdict verdict;
-    if (schedules.size() == 0)
-        return verdict;
-    const auto expected = run(*schedules.begin());
+    const auto expected = run(detail::first_of(schedules));
     const std::uint64_t before = StressScope::counts().operations;
     Stress stress = runs.stress;
     for (int seed = 0; seed < runs.seeds; ++seed, ++stress.seed) {
@@ -105,7 +113,7 @@ ScheduleVerdict verify_schedules(Run&& run, const StressRuns& runs,
             "verify_schedules: the runs handed no work to a stream of a checked backend, which stress "
             "needs; compile the whole program with -DSLUICE_CHECKED=1");
     }
-    return verdict;
+    return {};
 }
 
 } // namespace sluice

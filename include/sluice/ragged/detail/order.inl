@@ -83,6 +83,8 @@ template <AnyStream S, class V>
 void order_by_length(const S& stream, std::type_identity_t<DeviceSpan<std::int64_t, BackendOf<S>>> order,
                      RaggedView<V> in, LengthOrder direction, RaggedWorkspace<BackendOf<S>>& workspace) {
     using B = BackendOf<S>;
+    sluice::detail::require_named("ragged::order_by_length: the order", direction, LengthOrder::longest_first,
+                                  "shortest_first or longest_first");
     detail::require_elements("order_by_length: the order", order.size(), in.row_capacity());
     RaggedScratch<B> scratch = workspace.scratch();
     const detail::LengthKeys keys{in.offsets(), in.counts_pointer(), in.value_capacity(),

@@ -118,6 +118,8 @@ void sort_rows(HostStreamRef stream, const SortArguments<T>& sort, RaggedWorkspa
 template <class Stream, class Out, class T, class Workspace>
 void sort_into(Stream stream, Out& out, std::int64_t* positions, RaggedView<const T> rows,
                Workspace& workspace, Order order) {
+    sluice::detail::require_named("ragged::sort: the order", order, Order::descending,
+                                  "ascending or descending");
     T* const values = elements_for_values("sort", "the result", out, rows);
     if (values == rows.values() && rows.value_capacity() > 0)
         throw Error("ragged::sort: the result is the memory of the rows themselves, expected other memory");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -268,6 +269,10 @@ inline void look_at_kernels(const DeviceActivities& activities, const Window& wi
 
 inline ActivityReport report_of(const DeviceActivities& activities, const ActivityReportOptions& options) {
     namespace parts = detail::device_activity;
+    if (!(options.slowdown >= 0 && options.slowdown <= (std::numeric_limits<double>::max)())) {
+        throw Error("ActivityReportOptions::slowdown is " + std::to_string(options.slowdown) +
+                    "; expected how many times as long a step took, or 0 where that is not known");
+    }
     const parts::Window window = parts::window_of(activities, options.timeline);
     ActivityReport report;
     report.title = options.title;

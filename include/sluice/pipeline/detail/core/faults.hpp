@@ -14,6 +14,7 @@
 #include <sluice/backend/detail/same_device.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/stream.hpp>
+#include <sluice/pipeline/pipeline_options.hpp>
 #include <sluice/pipeline/stage.hpp>
 
 namespace sluice::detail {
@@ -31,6 +32,17 @@ inline bool is_late(const Error& error) noexcept {
             return true;
     }
     return false;
+}
+
+/// Under whatever schedule: one switch must not show what another option hides.
+inline const PipelineOptions& require_options(const PipelineOptions& options) {
+    require_named("PipelineOptions::schedule", options.schedule, Schedule::automatic,
+                  "serial, overlapped, graphed or automatic");
+    if (options.steps_per_graph < 0)
+        throw Error("a graph needs at least 1 step (0: as many as is good), got " +
+                    std::to_string(options.steps_per_graph));
+    require_options(options.graphs);
+    return options;
 }
 
 inline void require_lanes(const std::string& stage, int lanes) {

@@ -33,7 +33,7 @@ public:
     /// `steps` of a graph; 0: as many as is good. No more, nor stages further apart, than `in_flight` batches allow.
     GraphedSteps(Core& core, const GraphOptions& options, std::size_t steps, std::size_t in_flight)
         : plan_(core.plan), stages_(core.stages()), asked_(steps > 0),
-          longest_(asked_ ? steps : automatic_steps), origin_(core.streams.of(0, 0)),
+          longest_(asked_ ? smaller(steps, in_flight) : automatic_steps), origin_(core.streams.of(0, 0)),
           graphs_(graphs_on(core.streams.device_of(0), options_for(core, options))),
           refusals_(options.on_refusal), pending_(longest_ + 2 * stages_, plan_.batch_is_read),
           next_(stages_), until_(stages_), capture_(core) {

@@ -75,8 +75,9 @@ struct HeldUntilEnd {
 template <Backend B>
 PipelineCore<B>::PipelineCore(const PlanData& plan, const PipelineSetup<B>& setups,
                               const PipelineOptions& options, OfThisKind)
-    : options_(options), parts_(make_owned<Parts>(plan, setups, options)), core_(parts_->core),
-      executor_(&parts_->overlapped), waiter_(BatchWaiter::make()), only_device_(core_.streams.only_device()),
+    : options_(options), parts_(make_owned<Parts>(plan, setups, require_options(options))),
+      core_(parts_->core), executor_(&parts_->overlapped), waiter_(BatchWaiter::make()),
+      only_device_(core_.streams.only_device()),
       looks_at_batches_(core_.rates.any() || !core_.host_readers().empty()),
       exceptions_(std::uncaught_exceptions()) {
     waiter_->pipeline = this;

@@ -35,9 +35,6 @@ bool PipelineCore<B>::may_graph_whole_steps(bool each_stage) const {
 template <Backend B>
 void PipelineCore<B>::use_graphs(bool each_stage, const GraphOptions& options) {
     if constexpr (GraphBackend<B>) {
-        if (options_.steps_per_graph < 0)
-            throw Error("a graph needs at least 1 step (0: as many as is good), got " +
-                        std::to_string(options_.steps_per_graph));
         if (may_graph_whole_steps(each_stage))
             parts_->graphs = make_owned<GraphedSteps<B>>(core_, options,
                                                          static_cast<std::size_t>(options_.steps_per_graph),

@@ -160,13 +160,16 @@ private:
             for (std::size_t of = 0; of < stage; ++of) {
                 if (plan_.reads_output(stage, of))
                     a_run_[stage] = common_multiple(a_run_[stage], a_run_[of] * every_[of]);
+                require_period(*setups[stage].name, a_run_[stage]);
             }
             every_[stage] = static_cast<std::size_t>(setups[stage].options.every);
             require_fit(*setups[stage].name, stage, setups[stage].options.lanes);
             const std::size_t batches = a_run_[stage] * every_[stage];
+            require_period(*setups[stage].name, batches);
             if (own.maker >= 0 && !own.hands_on)
                 a_content_[static_cast<std::size_t>(own.maker)] = batches;
             period_ = common_multiple(period_, batches);
+            require_period(*setups[stage].name, period_);
             first_turn_[stage] = turns_.size();
             const std::size_t count = every_[stage] > 1 ? every_[stage] : a_run_[stage];
             for (std::size_t index = 0; own.takes_turn && index < count; ++index)
@@ -176,6 +179,15 @@ private:
         begin_.runs.assign(stages, 0);
         begin_.contents.assign(plan_.makers, 0);
         make_plan();
+    }
+    // What stages are handed is laid out for so many batches.
+    static void require_period(const std::string& name, std::size_t batches) {
+        constexpr std::size_t most = std::size_t{1} << 24;
+        if (batches > most) {
+            throw Error("stage '" + name +
+                        "': with StageOptions::every, of it and the stages before, work repeats after " +
+                        std::to_string(batches) + " batches; expected " + std::to_string(most) + " at most");
+        }
     }
     void require_fit(const std::string& name, std::size_t number, int lanes) const {
         const StagePlan& own = plan_.stages[number];
