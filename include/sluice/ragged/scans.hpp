@@ -16,7 +16,7 @@
 namespace sluice::ragged {
 
 /// `out` = exp(value - m) / Σ exp(value - m) in each row, with m the row's greatest value. A row that holds a NaN or
-/// +infinity, or nothing but -infinity, becomes NaN in part or whole. Values and `out` are both float or both double.
+/// +infinity, or nothing but -infinity, becomes NaN as a whole, as in PyTorch. Values and `out` are both float or both double.
 template <AnyStream S, RaggedValues<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void softmax(const S& stream, Out&& out, const Rows& rows,
              RaggedWorkspace<BackendOf<S>>* workspace = nullptr);

@@ -18,7 +18,8 @@ struct SoftmaxOf {
     static_assert(std::is_floating_point_v<T>, "sluice::ragged::softmax: values must be float or double");
     using Stored = T;
     SLUICE_HOST_DEVICE static T share(ExponentialSum<T> of, T value) {
-        return exp_of(value - of.greatest) / of.sum;
+        // Infinity less itself is NaN: the row's values besides would be 0.
+        return exp_of(value - of.greatest) / (of.sum + (of.greatest - of.greatest));
     }
     void row(T* out, const T* values, std::int64_t count) const {
         const ExponentialSum<T> of = reduce_all(ExponentialSumOf<T>{}, values, count);

@@ -1,0 +1,2 @@
+// The same on CUDA devices, whose kernels need nvcc.
+#include "ragged/rows_nonfinite.cpp"
