@@ -66,6 +66,20 @@ TEST_CASE("Hazard: the host changes a held batch that names its memory") {
     });
 }
 
+TEST_CASE("Right: a held batch is filled again once is_ready says that it has been read") {
+    pass([](World& w) {
+        auto pipeline = step_pipeline(of_four_steps);
+        const Step step{std::as_const(w.host_images).span(), w.result.span()};
+        for (int round = 0; round < 3; ++round) {
+            BatchRead read = pipeline.submit(step);
+            while (!read.is_ready()) { // which sends it on its way
+            }
+            refill(w.host_images, static_cast<float>(round));
+        }
+        pipeline.finish();
+    });
+}
+
 TEST_CASE("Hazard: the host changes a batch by a pointer that it has kept, after the promise that it stays") {
     find(host_race("batch labels", {"train", 0}, {"host"}), [](World&) {
         TwoStages two{encode(), train()};

@@ -124,6 +124,7 @@ private:
     void await_batch(std::size_t number);
     bool is_read(std::size_t number);
     void await_room();
+    void hand_on();
     void mark_end();
     void at_rest() noexcept;
     std::int64_t waited() const noexcept { return waited_for_results() + room_; }

@@ -7,6 +7,13 @@
 
 namespace sluice::detail {
 
+// Nothing is held any longer: the caller may fill a batch again once it has been read.
+template <Backend B>
+void PipelineCore<B>::hand_on() {
+    core_.checks.let_go(true);
+    executor_->flush(core_);
+}
+
 // Waits until no more batches are under way than may be.
 template <Backend B>
 void PipelineCore<B>::await_room() {
@@ -20,7 +27,7 @@ void PipelineCore<B>::await_room() {
         }
         if (in_flight.await_oldest(core_))
             continue;
-        executor_->flush(core_); // What is held ends nowhere yet.
+        hand_on(); // What is held ends nowhere yet.
         mark_end();
     }
     room_until_ = in_flight.completed() + in_flight.limit();
@@ -72,7 +79,7 @@ bool PipelineCore<B>::has_room() {
             room_until_ = in_flight.completed() + in_flight.limit();
             room = submitted_ < room_until_;
             if (!room && !in_flight.any()) {
-                executor_->flush(core_); // What is held would never end.
+                hand_on(); // What is held would never end.
                 mark_end();
             }
         }
@@ -107,7 +114,7 @@ bool PipelineCore<B>::is_read(std::size_t number) {
                 polls_ = 0;
             const bool same = std::exchange(polled_, number) == number && polls_ > 0;
             if (same || ++polls_ > submitted_ - held)
-                executor_->flush(core_);
+                hand_on();
         }
         throw_known_fault();
     });
