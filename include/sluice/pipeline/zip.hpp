@@ -226,6 +226,22 @@ Zip<First, Latest<Second>, Combine> zip(First& first, Latest<Second> second, Com
     return {first, std::move(second), std::move(combine)};
 }
 
+namespace detail {
+template <class T>
+inline constexpr bool is_temporary_source = !std::is_lvalue_reference_v<T>;
+template <class From>
+inline constexpr bool is_temporary_source<Latest<From>> = false;
+} // namespace detail
+
+/// Does not compile: a temporary would be gone before its batches are.
+template <class First, class Second, class Combine = MakeZipped>
+requires(detail::is_temporary_source<First> ||
+         detail::is_temporary_source<Second>) void zip(First&&, Second&&, Combine = {}) {
+    static_assert(sizeof(First) == 0,
+                  "sluice::zip: a source is a temporary, and must outlive what is zipped: give it a name, "
+                  "as in auto two = zip(a, b); auto three = zip(two, c);");
+}
+
 /// Does not compile: the first source says how many steps there are, so it cannot be `latest`.
 template <class First, class... Others>
 void zip(Latest<First>, Others&&...) {
