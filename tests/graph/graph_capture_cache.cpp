@@ -107,6 +107,7 @@ TEST_CASE("GraphCapture: a key that comes again has a graph again, however many 
                 replayed += run(1000) ? 1 : 0;
             CHECK(replayed >= 1000 - 65);
             CHECK(contains(told, "keys do not come again"));
+            CHECK(contains(told, "a number, a time or an address"));
             CHECK(told_times == 1);
             keys.check_values();
         }

@@ -183,8 +183,10 @@ GraphCapture<Key, B>::run_fitting(Ref stream, const Key& key, Work work, detail:
     detail::throw_if_left_behind<B>("run");
     const bool is_new = found == nullptr;
     if (is_new && ++new_in_a_row_ == options_.give_up_after) {
-        tell("capture refused: keys do not come again, the last " + std::to_string(new_in_a_row_) +
-             " were all new");
+        tell(
+            "capture refused: keys do not come again, the last " + std::to_string(new_in_a_row_) +
+            " were all new: something that they tell, such as a number, a time or an address, is another one "
+            "in each");
     }
     Entry& entry = is_new ? admit(key) : *found;
     if (is_new && is_warm())
