@@ -221,6 +221,28 @@ TEST_CASE("stage times: what the loop waited before a submit for its batch to be
     }
 }
 
+TEST_CASE(
+    "stage times: a loop that fills batches in turns waits for the stages, not for its batch to be read") {
+    Pipeline pipeline{Stages{Stage{"first", [](Ref stream, PinnedSpan<const Word, B>,
+                                               Nothing&) { ops::spin(stream.get(), first_takes); }},
+                             Stage{"second", [](Ref, const Nothing&) {}}},
+                      Slots{make_nothing},
+                      {.timed_batches = 4}};
+    const PinnedBuffer<Word, B> batches[2]{PinnedBuffer<Word, B>(1), PinnedBuffer<Word, B>(1)};
+    BatchRead read[2];
+    for (std::size_t i = 0; i < 8; ++i) {
+        read[i % 2].wait();
+        read[i % 2] = pipeline.submit(batches[i % 2].span());
+    }
+    pipeline.finish();
+    double waited = 0;
+    for (const StageTime& submit : pipeline.submit_times()) {
+        CHECK(submit.reading == 0);
+        waited += submit.results;
+    }
+    CHECK(waited > 0);
+}
+
 TEST_CASE("stage times: nothing is made while they are noted") {
     Pipeline pipeline{slow_stages(), Slots{make_nothing}, {.timed_batches = 4}};
     for (int i = 0; i < 6; ++i)

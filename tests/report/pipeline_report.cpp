@@ -180,6 +180,36 @@ TEST_CASE("of a source's fills those are kept whose batches' submits are noted, 
     CHECK(kept({}) == all);
 }
 
+TEST_CASE("a graphed pipeline whose steps are mostly no graphs says so, and why") {
+    const auto sentence_of = [](PipelineOptions options, bool flushes) {
+        options.timed_batches = 8;
+        Stage first{"first", [](HostStreamRef stream, const int&, Nothing&) { stream.enqueue([] {}); }};
+        Stage second{"second", [](HostStreamRef stream, const Nothing&) { stream.enqueue([] {}); }};
+        TwoStreamPipeline pipeline{first, second, [](int) { return Nothing{}; }, options};
+        for (int i = 0; i < 50; ++i) {
+            pipeline.submit(1);
+            if (flushes)
+                pipeline.flush();
+        }
+        pipeline.finish();
+        return report_of(pipeline).sentence;
+    };
+    const PipelineOptions graphed{.schedule = Schedule::graphed};
+    const std::string why = sentence_of(graphed, true);
+    CAPTURE(why);
+    CHECK(contains(why,
+                   "Of 100 runs 100 launched no graph: of 100 a flush or finish came before the step was "
+                   "whole, which one after each batch always does; graph_each_stage has no such steps."));
+    CHECK(!contains(sentence_of(graphed, false), "launched no graph"));
+    PipelineOptions each = graphed;
+    each.graph_each_stage = true;
+    CHECK(!contains(sentence_of(each, true), "launched no graph"));
+    PipelineOptions blocking = graphed;
+    blocking.launch_blocking = true;
+    CHECK(contains(sentence_of(blocking, false), "launch_blocking is set."));
+    CHECK(!contains(sentence_of({.schedule = Schedule::overlapped}, true), "launched no graph"));
+}
+
 TEST_CASE("a pipeline that notes nothing has no timeline, and says how it would have one") {
     Stage encode{"encode", [](HostStreamRef stream, const int&) { take(stream, 1); }};
     Pipeline pipeline{Stages{encode}};

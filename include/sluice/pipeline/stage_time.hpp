@@ -19,12 +19,12 @@ struct StageTime {
     double end = 0;        ///< Likewise.
     double waited = 0;     ///< Of a call of `submit`: how much of it the thread waited for results to arrive.
     double reading =
-        0; ///< Before a call of `submit`: how long the thread waited, since the one before, for batches to be read.
+        0; ///< Before a call of `submit`: how long the thread waited, since the one before, for the newest batch to be read.
     double made =
         0; ///< Of a call of `submit`: when the batch came into being, where a `batch_time(batch)` says so; otherwise 0.
     double used = 0; ///< CPU time that the thread had used by the end of a call of `submit`; 0: unknown.
     double results =
-        0; ///< Before a call of `submit`: how long the thread waited, since the one before, for results of `run`.
+        0; ///< Before a call of `submit`: how long it waited, since the one before, for results of `run` and older batches' reads.
 };
 
 /// Nanoseconds that the calling thread has waited so far for results to arrive, within `Readback::push` and replays of it.

@@ -35,6 +35,8 @@ struct PipelineTimes {
     std::string shares;        ///< As `Pipeline::shares`.
     int multiprocessors = 0;   ///< Of the first stage's device; 0 where stages cannot have shares.
     int share_unit = 0;        ///< It shares them out in groups of so many.
+    std::string
+        eager; ///< Under `Schedule::graphed` a sentence where most runs were no replays: how many, and why.
 };
 
 /// What kind of part sets a pipeline's pace.
@@ -60,8 +62,9 @@ struct Bound {
     double held = 0;   ///< In `submit`, that the caller waited for room or for results.
     double asleep =
         0; ///< That the caller waited outside of `submit` for anything else; 0 also where that is unknown.
-    double reading = 0;  ///< That the caller waited, outside of `submit`, for batches of its own to be read.
-    double results = 0;  ///< That the caller waited, outside of `submit`, for results of `run`.
+    double reading = 0; ///< That the caller waited, outside of `submit`, for its newest batch to be read.
+    double results =
+        0; ///< That the caller waited, outside of `submit`, for results of `run`, or for older batches to be read.
     double longest = 0;  ///< Of the stage that takes longest.
     double together = 0; ///< Of all stages, one after another.
 

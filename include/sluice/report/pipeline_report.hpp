@@ -46,6 +46,8 @@ std::size_t stages_of(const AnyPipeline<Batch, B>& pipeline) {
 namespace pipeline_report {
 /// How fast a source that drops sends, and how many it has dropped.
 void note_pace(PipelineTimes& times);
+/// Why most runs of a graphed pipeline launched no graph; empty where most did, of few runs, and of stages that are not to have any.
+std::string why_eager(const GraphCounters& counters);
 /// Keeps the fills of batches that the pipeline has noted, too, if there are any.
 void keep_noted_fills(PipelineTimes& times);
 /// What stages could have of a device.
@@ -90,6 +92,8 @@ PipelineTimes times_of(Pipe& pipeline) {
     detail::pipeline_report::add_missing_edges<typename Pipe::backend>(times);
     times.submitted = pipeline.submitted();
     times.shares = pipeline.shares();
+    if (pipeline.options().schedule == Schedule::graphed)
+        times.eager = detail::pipeline_report::why_eager(pipeline.graph_counters());
     detail::pipeline_report::note_device<typename Pipe::backend>(times, pipeline.device_of(0));
     return times;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 
 namespace sluice {
@@ -19,6 +20,34 @@ struct SpanWriter {
         timeline.add({row, batch, begin > zero ? begin - zero : 0, end - zero, kind});
     }
 };
+
+inline std::string why_eager(const GraphCounters& counters) {
+    const EagerRuns& eager = counters.eager;
+    struct {
+        std::uint64_t runs;
+        const char* why;
+    } const reasons[] = {
+        {eager.ends,
+         "a flush or finish came before the step was whole, which one after each batch always does; "
+         "graph_each_stage has no such steps"},
+        {eager.first_runs, "their batches were new"},
+        {eager.no_place, "GraphOptions::capacity has no place for their graphs"},
+        {eager.refused, "their captures were refused"},
+        {eager.changed_slots, "a stage changes its slot on the host"},
+        {eager.untold, "their batches cannot be told apart"},
+        {eager.blocking, "launch_blocking is set"},
+    };
+    std::uint64_t runs = 0;
+    const auto* most = &reasons[0];
+    for (const auto& reason : reasons) {
+        runs += reason.runs;
+        most = reason.runs > most->runs ? &reason : most;
+    }
+    if (runs < 32 || runs < counters.replays)
+        return {};
+    return "Of " + std::to_string(runs + counters.replays) + " runs " + std::to_string(runs) +
+           " launched no graph: of " + std::to_string(most->runs) + ' ' + most->why + '.';
+}
 
 /// Which batch of the pipeline each fill was for, or `unknown`. The source counts from its own 0, those that it has dropped as well,
 /// and the pipeline from its own: the last one that was given is the last that was submitted.
@@ -165,7 +194,8 @@ inline Timeline timeline_of(const PipelineTimes& times, std::string title) {
         detail::pipeline_report::add_source(times, first, submit_row, spans);
     for (const MissingEdge& edge : times.missing_edges)
         timeline.add_missing_edge(edge);
-    timeline.set_sentence(bound_of(times).sentence + (times.shares.empty() ? "" : ' ' + times.shares));
+    timeline.set_sentence(bound_of(times).sentence + (times.eager.empty() ? "" : ' ' + times.eager) +
+                          (times.shares.empty() ? "" : ' ' + times.shares));
     timeline.set_latencies(detail::pipeline_report::latencies_of(times));
     return timeline;
 }

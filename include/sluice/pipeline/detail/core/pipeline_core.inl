@@ -278,8 +278,9 @@ void PipelineCore<B>::await_batch(std::size_t number) {
                 await_stage(stage, number);
         }
         throw_known_fault();
+        // Who waits for an older one has others to fill, and the stages hold it up.
         if (watched_) [[unlikely]]
-            reading_ += StageTimes<B>::now() - begun;
+            (number + 1 == submitted_ ? reading_ : results_) += StageTimes<B>::now() - begun;
     });
 }
 
