@@ -152,6 +152,49 @@ TEST_CASE("in_flight: submit waits for room each time that there is none, also o
     }
 }
 
+TEST_CASE("in_flight: a loop that asks until all batches are through ends, though some were held") {
+    if (!streams_overlap<B>())
+        return;
+    for (const Schedule schedule : schedules) {
+        for (const int steps : {0, 4}) {
+            for (const int limit : {0, 1, 2, 7}) {
+                CAPTURE(std::string(to_string(schedule)));
+                CAPTURE(steps);
+                CAPTURE(limit);
+                Counted counted;
+                counted.held = false;
+                auto pipeline = counted.pipeline({.schedule = schedule,
+                                                  .in_flight = limit,
+                                                  .graphs = {.on_refusal = nullptr},
+                                                  .steps_per_graph = steps});
+                for (int batch = 0; batch < 12; ++batch) {
+                    pipeline.submit(0);
+                    for (int asked = 0; asked < 1'000'000 && pipeline.completed() < pipeline.submitted();
+                         ++asked)
+                        std::this_thread::yield();
+                    REQUIRE(pipeline.completed() == pipeline.submitted());
+                    CHECK(counted.count() == pipeline.submitted());
+                }
+                CHECK(pipeline.completed() == 12);
+                pipeline.finish();
+            }
+        }
+    }
+}
+
+TEST_CASE("in_flight: completed lets held batches wait for others of their graph at first") {
+    Counted counted;
+    counted.held = false;
+    auto pipeline = counted.pipeline(
+        {.schedule = Schedule::graphed, .graphs = {.on_refusal = nullptr}, .steps_per_graph = 4});
+    for (int batch = 0; batch < 40; ++batch) {
+        pipeline.submit(0);
+        (void)pipeline.completed();
+    }
+    CHECK(pipeline.graph_counters().replays >= 6);
+    pipeline.finish();
+}
+
 TEST_CASE("in_flight: there is a bound where none is asked for") {
     if (!streams_overlap<B>())
         return;

@@ -186,10 +186,11 @@ private:
     std::int64_t results_ = 0; // of those for results of `run`, likewise,
     std::int64_t room_ = 0;    // and of those for room, in all.
     std::size_t dropped_ = 0;
-    GivenBatch<B> last_;        // Without the batch itself.
-    std::size_t polled_ = 0;    // The batch that was last seen to be held,
-    std::size_t polled_at_ = 0; // when so many were submitted,
-    std::size_t polls_ = 0;     // and how often any was since then.
+    GivenBatch<B> last_;         // Without the batch itself.
+    std::size_t polled_ = 0;     // The batch that was last seen to be held,
+    std::size_t polled_at_ = 0;  // when so many were submitted,
+    std::size_t polls_ = 0;      // and how often any was since then.
+    std::size_t counted_at_ = 0; // How many were submitted when `completed` was asked for last.
     ResultsLeft results_left_;
     int exceptions_; // under way when this was made
 };

@@ -48,11 +48,20 @@ void PipelineCore<B>::mark_end() {
 template <Backend B>
 std::size_t PipelineCore<B>::completed() {
     const Call call(*this, "completed");
+    InFlight<B>& in_flight = parts_->in_flight;
     if (failure_.empty()) {
-        or_fail([&] { parts_->in_flight.look(core_); });
-        room_until_ = parts_->in_flight.completed() + parts_->in_flight.limit();
+        or_fail([&] {
+            in_flight.look(core_);
+            // A caller that asks again, with nothing submitted in between, waits for what is held, or not looked at yet.
+            const bool again = std::exchange(counted_at_, submitted_) == submitted_;
+            if (again && in_flight.completed() < submitted_ && !in_flight.any()) {
+                hand_on();
+                mark_end();
+            }
+        });
+        room_until_ = in_flight.completed() + in_flight.limit();
     }
-    return parts_->in_flight.completed();
+    return in_flight.completed();
 }
 
 template <Backend B>
