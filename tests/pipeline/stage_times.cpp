@@ -243,6 +243,24 @@ TEST_CASE(
     CHECK(waited > 0);
 }
 
+TEST_CASE("stage times: what submit waits for a CPU stage to have read a slot's numbers is no launching") {
+    Pipeline pipeline{
+        Stages{
+            Stage{"number", [](Ref, const Number& in, Number& out) { out.value = in.value; }},
+            Stage{"slow", [](const Number&) { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }}},
+        Slots{[](int) { return Number{0}; }},
+        {.timed_batches = 4}};
+    run(pipeline, batches);
+    const std::vector<StageTime> submits = pipeline.submit_times();
+    REQUIRE(submits.size() == 4);
+    double took = 0, waited = 0;
+    for (const StageTime& submit : submits) {
+        took += length(submit);
+        waited += submit.waited;
+    }
+    CHECK(waited > 0.5 * took);
+}
+
 TEST_CASE("stage times: nothing is made while they are noted") {
     Pipeline pipeline{slow_stages(), Slots{make_nothing}, {.timed_batches = 4}};
     for (int i = 0; i < 6; ++i)

@@ -184,7 +184,7 @@ private:
     std::string failure_;
     std::int64_t reading_ = 0; // Nanoseconds of waits for batches to be read, since the last submit,
     std::int64_t results_ = 0; // of those for results of `run`, likewise,
-    std::int64_t room_ = 0;    // and of those for room, in all.
+    std::int64_t room_ = 0;    // and of those for room, and for CPU stages, in all.
     std::size_t dropped_ = 0;
     GivenBatch<B> last_;         // Without the batch itself.
     std::size_t polled_ = 0;     // The batch that was last seen to be held,

@@ -237,7 +237,10 @@ SLUICE_ALWAYS_INLINE inline void PipelineCore<B>::enqueue(const GivenBatch<B>& b
 template <Backend B>
 void PipelineCore<B>::look_at_batch(const GivenBatch<B>& batch) {
     // Callables set numbers in slots on the host when they are called, which is before CPU stages read them.
+    const std::int64_t begun = watched_ ? StageTimes<B>::now() : 0;
     for_each_host_reader([&](std::size_t reader, std::size_t number) { await_stage(reader, number); });
+    if (watched_)
+        room_ += StageTimes<B>::now() - begun; // no launching
     last_ = batch;
     last_.value = nullptr;
 }
