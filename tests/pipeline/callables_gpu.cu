@@ -65,6 +65,19 @@ TEST_CASE("Callables: stages that take a cudaStream_t, a StreamRef or a cuda::st
 #endif
 }
 
+TEST_CASE("try_submit: what it returns is asked where it is named, with nvcc too") {
+    PinnedBuffer<Word, Cuda> batch(words);
+    Pipeline pipeline{Stages{Stage{"read", [](CudaStreamRef on, const PinnedBuffer<Word, Cuda>& in,
+                                              Cells& out) { copy(on, out, in); }}},
+                      Slots{make_cells}};
+    bool taken = false;
+    if (auto read = pipeline.try_submit(batch)) {
+        read->wait();
+        taken = true;
+    }
+    CHECK(taken);
+}
+
 TEST_CASE("External streams: CUDA's default streams, and one that belongs to CCCL") {
     constexpr std::size_t batches = 5;
     const Inputs<Cuda> inputs(batches, words);

@@ -146,8 +146,11 @@ public:
     using std::optional<BatchRead>::optional;
     /// Whether the batch was taken.
     explicit operator bool() const& noexcept { return has_value(); }
-    /// Does not compile: write `if (auto read = pipeline.try_submit(batch))`, and keep what it has.
+#if !defined(__NVCC__) && !defined(__EDG__) // which take the `read` of `if (auto read = …)` for a temporary
+    /// Does not compile: write `if (auto read = pipeline.try_submit(batch))`, and keep what it has. nvcc does not see it, and then the
+    /// batch is waited for.
     explicit operator bool() const&& = delete;
+#endif
 };
 
 /// Holds the slot of a source's batch beyond its handle. A plain value: copies are the same hold, and one of them gives
