@@ -13,6 +13,7 @@
 
 #include "pipeline/rates_case.hpp"
 #include "pipeline/thrown.hpp"
+#include "support/apart_backend.hpp"
 #include "support/sanitized.hpp"
 
 namespace pipeline_rates {
@@ -167,6 +168,51 @@ TEST_CASE("rates: what was made of several batches is taken with that before it"
             CHECK(result == 9);
         }
     });
+}
+
+namespace {
+
+// That a CPU stage finds what was made of every second batch, where some stages run for each.
+template <class A>
+void check_cpu_stage_behind() {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        CAPTURE(std::string(to_string(schedule)));
+        struct Loaded {
+            PinnedBuffer<Word, A> words{1};
+        };
+        struct Kept {
+            PinnedBuffer<Word, A> words{1};
+        };
+        const Inputs<A> inputs(16, 1);
+        std::vector<Word> seen, expected;
+        Pipeline pipeline{
+            Stages{Stage{"load", [](BasicStreamRef<A> stream, const PinnedSpan<const Word, A>& batch,
+                                    Loaded& out) { copy(stream, out.words, batch); }},
+                   Stage{"keep",
+                         [](BasicStreamRef<A> stream, const Loaded& in, Kept& out, const Turn&) {
+                             copy(stream, out.words, in.words);
+                         },
+                         StageOptions<A>{.every = 2}},
+                   Stage{"look", [&](const Kept& kept) { seen.push_back(kept.words[0]); }}},
+            Slots{[](int) { return Loaded{}; }, [](int) { return Kept{}; }},
+            PipelineOptions{.schedule = schedule, .graphs = {.on_refusal = nullptr}}};
+        for (std::size_t batch = 0; batch < 16; ++batch) {
+            pipeline.submit(inputs[batch]).stays();
+            if (batch % 2 == 1)
+                expected.push_back(input_word(batch, 0));
+        }
+        pipeline.finish();
+        CHECK(seen == expected);
+    }
+}
+
+} // namespace
+
+TEST_CASE("rates: a CPU stage reads what was made of several batches") {
+    check_cpu_stage_behind<B>();
+#if !defined(SLUICE_TEST_CUDA)
+    check_cpu_stage_behind<Apart>(); // on a thread of its own, as beside a device's streams
+#endif
 }
 
 TEST_CASE("rates: notes and reports are of the batches for which a stage ran") {

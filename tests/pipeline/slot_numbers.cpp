@@ -130,6 +130,36 @@ TEST_CASE("a stage whose numbers a CPU stage reads sets them for each batch, und
     CHECK(calls == batches);
 }
 
+TEST_CASE("a stage whose numbers no CPU stage reads runs in graphs, beside a CPU stage of another slot") {
+    using B = TestBackend;
+    struct Numbered {
+        DeviceBuffer<int, B> values{1};
+        int number = -1;
+    };
+    int calls = 0;
+    Stage count{"count", [&](BasicStreamRef<B> on, const Batch& batch, Numbered& out) {
+                    fill(on, out.values, batch.number);
+                    out.number = 1;
+                    ++calls;
+                }};
+    Stage pass{"pass", [](BasicStreamRef<B> on, const Numbered& in, Plain<B>& out) {
+                   copy(on, out.values, in.values);
+               }};
+    std::vector<int> seen, expected;
+    Stage look{"look", [&](const Plain<B>& in) { seen.push_back(in.values[0]); }};
+    Pipeline pipeline{
+        Stages{count, pass, look},
+        Slots{[](int) { return Numbered{}; }, [](int) { return Plain<B>{PinnedBuffer<int, B>(1)}; }},
+        PipelineOptions{.schedule = Schedule::graphed, .slots = 2}};
+    for (int i = 0; i < batches; ++i) {
+        (void)pipeline.submit(Batch{i % 2});
+        expected.push_back(i % 2);
+    }
+    pipeline.finish();
+    CHECK(seen == expected);
+    CHECK(calls < batches);
+}
+
 TEST_CASE("a slot has a part on the host unless it is of buffers and spans alone") {
     using B = TestBackend;
     CHECK(detail::has_host_part<Counted<B>>());
