@@ -27,6 +27,19 @@ TEST_CASE("a capture that failed keeps nothing, though an event of it lives") {
     CHECK(held.use_count() == 1);
 }
 
+TEST_CASE("a capture whose stream goes keeps nothing, though an event of it lives") {
+    HostEvent event;
+    const auto held = std::make_shared<int>(0);
+    {
+        const HostStream stream;
+        Host::begin_capture(stream.get(), CaptureMode::this_thread);
+        stream.enqueue([held] { ++*held; });
+        event.record(stream);
+        CHECK(held.use_count() == 2);
+    }
+    CHECK(held.use_count() == 1);
+}
+
 TEST_CASE("a capture says what was refused first") {
     const HostStream stream;
     const std::string text = reason_of(stream, [&] {
@@ -72,6 +85,10 @@ TEST_CASE("an event that was captured is of no use outside, until it is recorded
     CHECK(event.is_done());
     stream.wait(event);
     CHECK(elapsed_milliseconds(plain, event) >= 0);
+    // Also while another stream is being captured.
+    const HostStream other;
+    (void)captured(other, [&] { stream.wait(event); });
+    stream.sync();
 }
 
 TEST_CASE("waiting within a capture for an event from outside is refused") {

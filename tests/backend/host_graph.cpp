@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -176,6 +177,9 @@ TEST_CASE("a picture names the nodes, the edges and what is inside") {
     CHECK(contains(text, "subgraph cluster_n1_0"));
     CHECK(contains(text, "n1_0_0 [label=\"0: task\"]"));
     CHECK(contains(text_of([&] { Host::write_dot(graph.get(), "no/such/folder/graph.dot"); }), "graph.dot"));
+    if (std::ifstream("/dev/full")) // takes no byte, which shows when the file is closed
+        CHECK(contains(text_of([&] { Host::write_dot(graph.get(), "/dev/full"); }),
+                       "writing '/dev/full' failed"));
 }
 
 TEST_CASE("a signature tells graphs apart by their nodes, their order and their parameters") {
@@ -196,6 +200,41 @@ TEST_CASE("a signature tells graphs apart by their nodes, their order and their 
     CHECK(signature(&b, 1, false) != one);
     CHECK(signature(&a, 2, false) != one);
     CHECK(signature(&a, 1, true) != one);
+}
+
+TEST_CASE("a signature tells callables apart by every word that they have captured") {
+    const HostStream stream;
+    const auto signature = [&](const auto& words) {
+        return Host::signature(captured(stream, [&] { stream.enqueue([words] { (void)words; }); }).get());
+    };
+    const std::array<std::uint64_t, 3> words{~std::uint64_t{0}, 0, 1};
+    const std::array<std::uint32_t, 3> halves{~std::uint32_t{0}, 0, 1};
+    CHECK(signature(words) == signature(words));
+    CHECK(signature(halves) == signature(halves));
+    for (std::size_t i = 0; i < 3; ++i) {
+        CAPTURE(i);
+        auto others = words;
+        others[i] ^= 2;
+        CHECK(signature(others) != signature(words));
+        auto other_halves = halves;
+        other_halves[i] ^= 2;
+        CHECK(signature(other_halves) != signature(halves));
+    }
+}
+
+TEST_CASE("a signature takes addresses of memory of one's own for their place in it") {
+    const HostStream stream;
+    int memory[3] = {};
+    const auto signature = [&](int first, int second, const std::vector<const void*>& own) {
+        const OwnedGraph graph = captured(stream, [&] {
+            stream.enqueue([a = &memory[first], b = &memory[second]] { *a += *b; });
+            Host::fill_bytes(&memory[first], 1, sizeof(int), stream.get());
+        });
+        return Host::signature(graph.get(), own);
+    };
+    CHECK(signature(0, 1, {&memory[0], &memory[1]}) == signature(2, 1, {&memory[2], &memory[1]}));
+    CHECK(signature(0, 1, {&memory[0], &memory[1]}) != signature(1, 0, {&memory[0], &memory[1]}));
+    CHECK(signature(0, 1, {&memory[0]}) != signature(0, 2, {&memory[0]}));
 }
 
 TEST_CASE("device memory that a graph names is known, and known to be gone") {

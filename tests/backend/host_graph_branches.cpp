@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <random>
@@ -52,6 +53,26 @@ struct Meeting {
 
 } // namespace
 
+TEST_CASE("nodes that come after all of a branch go on with it, and no further thread is taken") {
+    const auto branches = [](const std::vector<std::vector<std::size_t>>& after) {
+        detail::List<detail::List<std::size_t>> nodes;
+        for (const auto& before : after) {
+            nodes.emplace_back();
+            for (const std::size_t node : before)
+                nodes.back().push_back(node);
+        }
+        return host::Branches(std::move(nodes)).count();
+    };
+    CHECK(branches({{}}) == 1);
+    CHECK(branches({{}, {0}, {1}}) == 1);
+    CHECK(branches({{}, {}, {}}) == 3);
+    CHECK(branches({{}, {0}, {0}, {1, 2}}) == 2);
+    CHECK(branches({{}, {}, {1}, {1}}) == 3);
+    // 3 and 4 come after 2, which is on the branch of 0; that of 1 has ended by then.
+    CHECK(branches({{}, {}, {0, 1}, {2}, {2}}) == 2);
+    CHECK(branches({{}, {}, {0, 1}, {2}, {2}, {2}}) == 3);
+}
+
 TEST_CASE("two branches run at the same time, between what comes before and after both") {
     const HostStream stream;
     Meeting meeting;
@@ -86,6 +107,29 @@ TEST_CASE("captured forks run at the same time, also those that begin the graph"
     launch(executable, stream);
     stream.sync();
     CHECK(meeting.took_place());
+}
+
+TEST_CASE("nodes beyond as many as there are threads are shared out evenly") {
+    const HostStream stream;
+    const OwnedGraph graph(Host::create_graph());
+    constexpr std::size_t threads = host::Branches::limit;
+    std::atomic<std::size_t> met{0};
+    std::atomic<bool> in_vain{false};
+    // Each lap is over when as many nodes as there are threads have come to it.
+    const auto meet = [&](std::size_t lap) {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        for (++met; met < lap * threads && !in_vain; std::this_thread::yield())
+            in_vain = in_vain || std::chrono::steady_clock::now() > end;
+    };
+    for (std::size_t lap = 1; lap <= 3; ++lap) {
+        for (std::size_t i = 0; i < threads; ++i)
+            add(graph, [&meet, lap] { meet(lap); });
+    }
+    const OwnedExecutable executable = instantiated(graph);
+    launch(executable, stream);
+    stream.sync();
+    CHECK_FALSE(in_vain);
+    CHECK(met == 3 * threads);
 }
 
 TEST_CASE("branches within children and bodies run at the same time") {

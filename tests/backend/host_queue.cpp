@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -13,11 +14,15 @@
 #include <utility>
 #include <vector>
 
+#include <pthread.h>
+#include <unistd.h>
+
 #include <sluice/backend/detail/host/queue.hpp>
 
 #include "support/error_text.hpp"
 #include "support/heap_count.hpp"
 #include "support/on_stream.hpp"
+#include "support/sanitized.hpp"
 
 namespace backend_host_queue {
 
@@ -208,6 +213,35 @@ TEST_CASE("a stream that is destroyed runs what is enqueued first") {
         CHECK(ran == 0);
     }
     CHECK(ran == 100);
+}
+
+TEST_CASE("threads of streams that go within their own tasks leave no stacks behind") {
+    if (sanitized)
+        return; // which keep ended threads' stacks themselves
+    const auto address_space = [] {
+        std::ifstream file("/proc/self/statm");
+        std::size_t pages = 0;
+        file >> pages;
+        return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    };
+    pthread_attr_t attributes;
+    std::size_t stack = 0;
+    REQUIRE(pthread_attr_init(&attributes) == 0);
+    REQUIRE(pthread_attr_getstacksize(&attributes, &stack) == 0);
+    (void)pthread_attr_destroy(&attributes);
+    constexpr std::size_t streams = 400;
+    const std::size_t before = address_space();
+    for (std::size_t i = 0; i < streams; ++i) {
+        std::atomic<bool> gone{false};
+        auto* const stream = new HostStream;
+        stream->enqueue([&gone, stream] {
+            delete stream;
+            gone = true;
+        });
+        while (!gone)
+            std::this_thread::yield();
+    }
+    CHECK(address_space() < before + streams * stack / 2);
 }
 
 TEST_CASE("synchronizing waits for what is enqueued by then") {

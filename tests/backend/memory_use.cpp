@@ -48,6 +48,10 @@ TEST_CASE("device memory in use grows by what is allocated, and falls again") {
         CHECK(Backend::device_memory_in_use() == before + 1000);
         const PinnedBuffer<std::byte, Backend> pinned(1000); // is not the device's
         CHECK(Backend::device_memory_in_use() == before + 1000);
+        void* const nothing = Backend::allocate_device(0);
+        CHECK(Backend::device_memory_in_use() == before + 1001); // of no bytes, it counts as one
+        Backend::free_device(nothing);
+        CHECK(Backend::device_memory_in_use() == before + 1000);
     }
     CHECK(Backend::device_memory_in_use() == before);
 }
