@@ -84,6 +84,16 @@ TEST_CASE("RaggedColumn: rows that differ from the batch's are refused") {
                    "there are 4 values, and 3 in the rows"));
 }
 
+TEST_CASE("RaggedColumn: room for no values is room enough for rows without any, and less is none") {
+    const BasicStream<B> stream;
+    const RaggedBatch<float, B> batch({4, 0}, stream);
+    const RaggedColumn<int, B> column(0, stream);
+    CHECK(column.capacity() == 0);
+    CHECK(to_lists_and_wait(stream, batch, column).empty());
+    CHECK(contains(text_of([&] { RaggedColumn<int, B>(-1, stream); }),
+                   "room for -1 values; expected 0 or more"));
+}
+
 TEST_CASE("RaggedColumn: too little room") {
     const BasicStream<B> stream;
     RaggedPacker<float, B> packer({4, 10});

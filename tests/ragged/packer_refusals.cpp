@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <limits>
 #include <ranges>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -187,8 +188,14 @@ TEST_CASE("RaggedPacker: padded arrays of other sizes, and rows longer than thei
     CHECK(contains(with(4, {1, 1}), "holds 6 values; expected 2 rows of 4"));
     CHECK(contains(with(0, {0, 0}), "expected 2 rows of 0"));
     CHECK(contains(with(-3, {0, 0}), "expected 2 rows of -3"));
+    const auto refused = [&](std::span<const int> values, std::int64_t width, std::size_t rows) {
+        return refusal(packer, [&](Packer& p) { p.pack_padded(values, width, std::vector<int>(rows, 0)); });
+    };
+    CHECK(contains(refused({}, -3, 0), "holds 0 values; expected 0 rows of -3"));
     // rows * width wraps around to the right size
-    CHECK(contains(with(std::int64_t{1} << 62, {0, 0, 0, 0}), "holds 6 values"));
+    const std::vector<int> eight(8);
+    CHECK(contains(refused(eight, (std::int64_t{1} << 61) + 1, 8), "holds 8 values; expected 8 rows of"));
+    CHECK(contains(refused({}, std::int64_t{1} << 62, 4), "holds 0 values; expected 4 rows of"));
 
     const auto masked = [&](std::int64_t width, std::size_t mask) {
         return refusal(packer, [&](Packer& p) { p.pack_masked(six, width, std::vector<char>(mask, 1)); });

@@ -252,6 +252,9 @@ TEST_CASE("reshape: what was refused stays refused") {
     ragged::mask(stream, after_that, after.view(), keep.memory, workspace);
     const RaggedCounts refused{0, 0, 0, 7, RaggedExcess::values};
     CHECK(small_one.counts_and_wait(stream) == refused);
+    std::vector<std::int64_t> first(1, 9);
+    copy_and_wait(stream, first, small_one.offsets().first(1));
+    CHECK(first[0] == 0);
     CHECK(after.counts_and_wait(stream) == refused);
     CHECK(after_that.counts_and_wait(stream) == refused);
     ragged::remove_empty(stream, after_that, after.view(), workspace);
