@@ -212,13 +212,16 @@ TEST_CASE("a signature tells callables apart by every word that they have captur
     CHECK(signature(words) == signature(words));
     CHECK(signature(halves) == signature(halves));
     for (std::size_t i = 0; i < 3; ++i) {
-        CAPTURE(i);
-        auto others = words;
-        others[i] ^= 2;
-        CHECK(signature(others) != signature(words));
-        auto other_halves = halves;
-        other_halves[i] ^= 2;
-        CHECK(signature(other_halves) != signature(halves));
+        for (const std::uint32_t bit : {1u, 2u, 1u << 31}) {
+            CAPTURE(i);
+            CAPTURE(bit);
+            auto others = words;
+            others[i] ^= bit;
+            CHECK(signature(others) != signature(words));
+            auto other_halves = halves;
+            other_halves[i] ^= bit;
+            CHECK(signature(other_halves) != signature(halves));
+        }
     }
 }
 
@@ -233,6 +236,7 @@ TEST_CASE("a signature takes addresses of memory of one's own for their place in
         return Host::signature(graph.get(), own);
     };
     CHECK(signature(0, 1, {&memory[0], &memory[1]}) == signature(2, 1, {&memory[2], &memory[1]}));
+    CHECK(signature(0, 1, {&memory[0], &memory[1]}) == signature(0, 2, {&memory[0], &memory[2]}));
     CHECK(signature(0, 1, {&memory[0], &memory[1]}) != signature(1, 0, {&memory[0], &memory[1]}));
     CHECK(signature(0, 1, {&memory[0]}) != signature(0, 2, {&memory[0]}));
 }

@@ -241,6 +241,8 @@ TEST_CASE("memory has a number while it is there, and none has none") {
     CHECK(allocations.number_of(none + 1) == 0);
     allocations.remove(none);
     CHECK(allocations.number_of(none) == 0);
+    allocations.remove(begin + 1); // nothing begins there
+    CHECK(allocations.number_of(begin) == numbers.front());
     const void* const first = buffers.front().data();
     CHECK(allocations.number_of(first) == numbers.front());
     CHECK(allocations.number_of(nullptr) == 0);

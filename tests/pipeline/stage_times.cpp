@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pipeline/chain.hpp"
+#include "support/apart_backend.hpp"
 #include "support/error_text.hpp"
 
 namespace pipeline_stage_times {
@@ -128,11 +129,14 @@ TEST_CASE("stage times: of each stage's graph") {
         CHECK(length(time) >= 0.9 * (time.stage == 0 ? first_takes : second_takes));
 }
 
-TEST_CASE("stage times: a CPU stage's by its thread, on the same clock") {
+namespace {
+
+template <class A>
+void check_cpu_stage_times() {
     const auto nap = [](const Nothing&) {
         std::this_thread::sleep_for(std::chrono::microseconds(second_takes));
     };
-    Pipeline pipeline{Stages{Stage{"first", [](Ref stream, const Number&,
+    Pipeline pipeline{Stages{Stage{"first", [](BasicStreamRef<A> stream, const Number&,
                                                Nothing&) { ops::spin(stream.get(), first_takes); }},
                              Stage{"nap", nap}},
                       Slots{make_nothing},
@@ -144,6 +148,15 @@ TEST_CASE("stage times: a CPU stage's by its thread, on the same clock") {
         CHECK(length(times[batches + batch]) >= second_takes);
         CHECK(times[batches + batch].begin >= times[batch].end - 1000);
     }
+}
+
+} // namespace
+
+TEST_CASE("stage times: a CPU stage's by its thread, on the same clock") {
+    check_cpu_stage_times<B>();
+#if !defined(SLUICE_TEST_CUDA)
+    check_cpu_stage_times<Apart>(); // on a thread of its own, as beside a device's streams
+#endif
 }
 
 TEST_CASE("stage times: the last batches alone, none after a reset, and none where nothing is noted") {
