@@ -320,7 +320,7 @@ typename SourceSlot<B>::Read& SourceLedger<B>::begin_read(Slot& slot, BasicStrea
         if (!known)
             readers_.push_back(stream.get());
         for (const auto& read : slot.reads) {
-            if (!read->busy && !read->used && read->device == of)
+            if (!read->used && read->device == of)
                 return take(*read);
         }
     }

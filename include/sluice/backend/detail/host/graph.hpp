@@ -32,9 +32,8 @@ public:
     Graph(const Graph&) = delete;
     Graph& operator=(const Graph&) = delete;
 
-    /// Adds `node` behind those of `after`. Throws `Error` for nodes of another graph.
+    /// Adds `node`, whose `after` is empty, behind those of `after`. Throws `Error` for nodes of another graph.
     Node* add(Node node, Node* const* after, std::size_t count) {
-        node.after.clear();
         for (std::size_t i = 0; i < count; ++i) {
             if (after[i] == nullptr || after[i]->graph != this)
                 throw Error("add node: a node that it shall come after is not one of the same graph");

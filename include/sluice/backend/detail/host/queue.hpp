@@ -224,8 +224,7 @@ private:
     }
     void append(Task task, Policy policy) {
         if (tail_.index == Block::size) {
-            if (enqueued_ == finished_) { // the block can be used again
-                head_.block = tail_.block;
+            if (enqueued_ == finished_) { // the block, which is the head's, too, can be used again
                 head_.index = 0;
             } else {
                 if (tail_.block->next == head_.block)

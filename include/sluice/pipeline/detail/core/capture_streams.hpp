@@ -34,6 +34,7 @@ public:
           fences_(core.stages()) {
         for (std::size_t stage = 0; stage < core.stages(); ++stage) {
             const std::size_t first = captured_as_[stage] = core.streams.first_sharing(stage);
+            any_shared_ = any_shared_ || first != stage;
             named_[first] = first == stage ? static_cast<int>(stage) : -1;
             const DeviceGuard<B> device(core.streams.device_of(stage));
             for (std::size_t lane = 0; first == stage && lane < core.streams.lanes(stage); ++lane)
@@ -48,12 +49,7 @@ public:
 
     /// On whose streams a stage is captured: of several on one external stream, on the first one's.
     const List<std::size_t>& captured_as() const noexcept { return captured_as_; }
-    bool any_shared() const noexcept {
-        bool shared = false;
-        for (std::size_t stage = 0; stage < captured_as_.size(); ++stage)
-            shared = shared || captured_as_[stage] != stage;
-        return shared;
-    }
+    bool any_shared() const noexcept { return any_shared_; }
 
     /// All streams wait for `origin`.
     void fork(Ref origin) {
@@ -98,6 +94,7 @@ public:
 
 private:
     List<std::size_t> captured_as_;
+    bool any_shared_ = false;
     List<int> named_;
     List<List<BasicStream<B>>> lanes_;
     List<List<BasicEvent<B>>> marks_;

@@ -94,7 +94,7 @@ PipelineCore<B>::PipelineCore(const PlanData& plan, const PipelineSetup<B>& setu
     if constexpr (StageCore<B>::Checks::listens) {
         waiter_->stays = [](void* pipeline, std::size_t run, std::size_t number) {
             auto& self = *static_cast<PipelineCore*>(pipeline);
-            if (run == self.run_ && !self.in_use_.load())
+            if (!self.in_use_.load() && run == self.run_)
                 self.core_.checks.batch_stays(number);
         };
     }

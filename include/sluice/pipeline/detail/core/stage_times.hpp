@@ -264,7 +264,7 @@ private:
         const Ring& ring = rings_[stage];
         // The oldest batch is noted behind the newest.
         std::size_t oldest = 0;
-        for (std::size_t i = 0; i < ring.notes.size(); ++i) {
+        for (std::size_t i = 1; i < ring.notes.size(); ++i) {
             if (ring.notes[i].kind != Kind::none &&
                 (ring.notes[oldest].kind == Kind::none || ring.notes[i].batch < ring.notes[oldest].batch))
                 oldest = i;
