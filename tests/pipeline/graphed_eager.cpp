@@ -60,6 +60,27 @@ private:
 
 } // namespace
 
+TEST_CASE("graphed: there are as many graphs of whole steps as GraphOptions::capacity says") {
+    for (const std::size_t capacity : {1u, 2u, 4u}) {
+        CAPTURE(capacity);
+        Cells cells(1);
+        struct Number {
+            Word value;
+        };
+        PipelineOptions options = graphed(1);
+        options.graphs.capacity = capacity;
+        Pipeline pipeline{
+            Stages{Stage{"only", [&](Ref on, const Number& batch) { fill(on, cells, batch.value); }}},
+            Slots{}, options};
+        for (Word batch = 0; batch < 400; ++batch)
+            (void)pipeline.submit(Number{batch % 4});
+        pipeline.finish();
+        // Each batch runs eagerly the first time, and those without a place each time.
+        CHECK(pipeline.graph_counters().captures == capacity);
+        CHECK(pipeline.graph_counters().replays == 99 * capacity);
+    }
+}
+
 TEST_CASE("graphed: each step is a replay, or is counted as eager with its reason") {
     Memories memories;
     const Stage first{"first", memories.first()};

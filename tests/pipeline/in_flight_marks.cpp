@@ -8,6 +8,8 @@
 
 #include <sluice/sluice.hpp>
 
+#include "support/apart_backend.hpp"
+
 namespace pipeline_in_flight_marks {
 
 using namespace sluice;
@@ -139,6 +141,36 @@ TEST_CASE("in_flight: the same of one stage with a slot, and of batches that are
             CHECK(held.done == 4);
         }
     }
+}
+
+TEST_CASE("in_flight: a batch is not through before a CPU stage on a thread of its own is done with it") {
+    std::atomic<int> allowed{0};
+    int seen = 0;
+    Pipeline pipeline{Stages{Stage{"device", [](BasicStreamRef<test::Apart>, const int&,
+                                                PinnedBuffer<int, test::Apart>&) {}},
+                             Stage{"host",
+                                   [&](const PinnedBuffer<int, test::Apart>&) {
+                                       while (seen >= allowed)
+                                           std::this_thread::yield();
+                                       ++seen;
+                                   }}},
+                      Slots{[](int) { return PinnedBuffer<int, test::Apart>(1); }},
+                      PipelineOptions{.in_flight = 2}};
+    for (int batch = 0; batch < 6; ++batch) {
+        CAPTURE(batch);
+        while (!pipeline.try_submit(batch))
+            std::this_thread::yield();
+        if (batch == 0)
+            CHECK(pipeline.try_submit(batch));
+        CHECK_FALSE(pipeline.try_submit(batch));
+        CHECK(pipeline.completed() == static_cast<std::size_t>(batch));
+        ++allowed;
+        while (pipeline.completed() == static_cast<std::size_t>(batch))
+            std::this_thread::yield();
+    }
+    ++allowed;
+    pipeline.finish();
+    CHECK(seen == 7);
 }
 
 } // namespace pipeline_in_flight_marks

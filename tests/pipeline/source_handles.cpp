@@ -208,6 +208,16 @@ TEST_CASE("Source: says how many batches are ready, and how many slots there are
     source.rewind();
     const auto again = source.next();
     CHECK(eventually([&] { return source.filled() > 0; }));
+    // The first batch, too, where none has been taken.
+    ScopedLatch first_of_all;
+    Source untaken{make_number, [handle = first_of_all.handle()](std::size_t, int&) { handle.pass(); },
+                   Options{.workers = 1, .slots = 2, .timeout = std::chrono::milliseconds(1)}};
+    CHECK_THROWS_AS((void)untaken.next(), Error);
+    first_of_all.open();
+    CHECK(eventually([&] { return untaken.filled() == 2; }));
+    untaken.stop();
+    CHECK(untaken.filled() == 0);
+    CHECK_FALSE(untaken.next());
 }
 
 TEST_CASE("Contract 1: a slot is not filled before it is done with, and all that was recorded") {

@@ -274,6 +274,33 @@ TEST_CASE("stage times: what submit waits for a CPU stage to have read a slot's 
     CHECK(waited > 0.5 * took);
 }
 
+TEST_CASE("stage times: what a submit waited for results to arrive") {
+    for (const int places : {1, 8}) {
+        CAPTURE(places);
+        DeviceBuffer<Word, B> value(1);
+        Readback<Word, B> results(
+            1, [](auto, auto) {}, places);
+        Pipeline pipeline{Stages{Stage{"only",
+                                       [&](Ref stream, const Number&) {
+                                           ops::spin(stream.get(), 10 * first_takes);
+                                           results.push(stream, value);
+                                       }}},
+                          Slots{},
+                          {.timed_batches = 6}};
+        for (int i = 0; i < 6; ++i)
+            pipeline.submit(Number{0});
+        pipeline.finish();
+        REQUIRE(pipeline.submit_times().size() == 6);
+        for (const StageTime& submit : pipeline.submit_times()) {
+            CAPTURE(submit.batch);
+            if (places == 1 && submit.batch > 0)
+                CHECK(submit.waited > 0);
+            else
+                CHECK(submit.waited == 0);
+        }
+    }
+}
+
 TEST_CASE("stage times: nothing is made while they are noted") {
     Pipeline pipeline{slow_stages(), Slots{make_nothing}, {.timed_batches = 4}};
     for (int i = 0; i < 6; ++i)
