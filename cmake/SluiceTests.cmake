@@ -22,6 +22,7 @@
 
 include(SluiceCheckOnly)
 include(SluiceJoinKernels)
+include(SluiceLeftOut)
 
 set(SLUICE_SKIP_CODE 77)
 set(SLUICE_TEST_FILES_AT_ONCE 24 CACHE STRING "How many files of a test program are compiled as one")
@@ -52,6 +53,11 @@ function(sluice_add_test name)
     set("filter_${name}" "")
     if(arg_EACH)
         sluice_tests_of_files(${name} tests ${arg_SOURCES})
+    endif()
+
+    sluice_leave_out(${name} left_out NAMES ${tests})
+    if(left_out)
+        return()
     endif()
 
     set(reason "")
@@ -117,12 +123,6 @@ function(sluice_add_test name)
     if(arg_LABELS STREQUAL "gpu")
         set_tests_properties(${tests} PROPERTIES SKIP_RETURN_CODE ${SLUICE_SKIP_CODE} RESOURCE_LOCK gpu)
     endif()
-endfunction()
-
-# A test that only says why it cannot run here.
-function(sluice_add_skipped_test name reason)
-    add_test(NAME ${name} COMMAND "${CMAKE_COMMAND}" -E echo "skipped: ${reason}")
-    set_tests_properties(${name} PROPERTIES LABELS host SKIP_REGULAR_EXPRESSION "skipped: ")
 endfunction()
 
 # Sets `out` to the tests that files of the program `name` give, and filter_<test> to what runs only that one's files.

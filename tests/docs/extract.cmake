@@ -229,29 +229,18 @@ function(sluice_document name file)
             set(expected "${CMAKE_CURRENT_BINARY_DIR}/${program}.txt")
             file(CONFIGURE OUTPUT "${expected}" CONTENT "@output_of_${program}@" @ONLY)
         endif()
-        if(language_of_${program} STREQUAL "cpp")
+        sluice_leave_out(docs.${program} left_out)
+        if(left_out AND language_of_${program} STREQUAL "cpp")
+            sluice_join_document_program(${program} cpp)
+        elseif(language_of_${program} STREQUAL "cpp")
             set(wrapper "${CMAKE_CURRENT_BINARY_DIR}/${program}.cpp")
             file(CONFIGURE OUTPUT "${wrapper}" CONTENT "#include \"${source}\"\n" @ONLY)
             sluice_add_document_target(${target} EXECUTABLE cpp "${wrapper}")
             sluice_add_document_test(docs.${program} ${target} "${expected}" LABELS host)
         endif()
         if(SLUICE_HAS_CUDA AND SLUICE_QUICK_KERNELS)
-            # No GPU would run it. In a namespace of its own, behind its includes, it is one of many in a unit.
-            file(STRINGS "${source}" includes REGEX "^#include <")
-            list(JOIN includes "\n" includes)
-            set(wrapper "${CMAKE_CURRENT_BINARY_DIR}/${program}_here.cu")
-            file(
-                CONFIGURE
-                OUTPUT "${wrapper}"
-                CONTENT "@includes@
-#pragma GCC diagnostic ignored \"-Wreturn-type\"
-#pragma nv_diag_suppress 940
-namespace program_${program} {
-#include \"${source}\"
-}
-"
-                @ONLY)
-            set_property(DIRECTORY APPEND PROPERTY sluice_docs_cuda "${wrapper}")
+            # No GPU would run it.
+            sluice_join_document_program(${program} cuda)
             set(skip "skipped: there is no GPU to compile it for")
             add_test(NAME docs.${program}.gpu COMMAND "${CMAKE_COMMAND}" -E echo "${skip}")
             set_tests_properties(docs.${program}.gpu PROPERTIES LABELS gpu SKIP_REGULAR_EXPRESSION "${skip}")
@@ -267,6 +256,31 @@ namespace program_${program} {
     math(EXPR all_programs "${programs_cpp} + ${programs_cuda}")
     message(VERBOSE "${shown}: ${count_cpp} fragments by the C++ compiler, ${count_cuda} by nvcc, "
             "${all_programs} programs, ${pseudo} not compiled")
+endfunction()
+
+# Compiles a program as one of many in a unit of fragments, only as far as errors go: in a namespace of its own, behind its includes.
+function(sluice_join_document_program program kind)
+    set(source "${CMAKE_CURRENT_BINARY_DIR}/${program}.cu")
+    set(ending cpp)
+    set(pragma "")
+    if(kind STREQUAL "cuda")
+        set(ending cu)
+        set(pragma "\n#pragma nv_diag_suppress 940")
+    endif()
+    file(STRINGS "${source}" includes REGEX "^#include <")
+    list(JOIN includes "\n" includes)
+    set(wrapper "${CMAKE_CURRENT_BINARY_DIR}/${program}_here.${ending}")
+    file(
+        CONFIGURE
+        OUTPUT "${wrapper}"
+        CONTENT "@includes@
+#pragma GCC diagnostic ignored \"-Wreturn-type\"@pragma@
+namespace program_${program} {
+#include \"${source}\"
+}
+"
+        @ONLY)
+    set_property(DIRECTORY APPEND PROPERTY sluice_docs_${kind} "${wrapper}")
 endfunction()
 
 # Compiles the fragments of all documents so far: those of up to `at_once` as one, most of which goes into headers and
