@@ -122,3 +122,38 @@ class TestOnTheDevice:
             assert max(reserved[1:]) <= reserved[1], found
             # The driver takes room for graphs by 64 MB at a time, and not with each pipeline.
             assert sum(later < earlier for earlier, later in zip(free[1:], free[2:])) < 2, found
+
+
+@needs_cuda
+class TestRecurrentNetworks:
+    @staticmethod
+    def losses(schedule, dropout, lengths):
+        torch.manual_seed(3)
+        lstm, head = torch.nn.LSTM(6, 16, 2, batch_first=True, dropout=dropout).cuda(), torch.nn.Linear(16, 5).cuda()
+        optimizer = torch.optim.SGD([*lstm.parameters(), *head.parameters()], lr=0.1)
+
+        def noise(x, y):
+            return x + torch.randn(x.shape, device="cuda") * 0.1, y
+
+        def train(x, y):
+            loss = torch.nn.functional.cross_entropy(head(lstm(x)[0][:, -1]), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        g = torch.Generator().manual_seed(0)
+        loader = [(torch.randn(8, lengths[i % len(lengths)], 6, generator=g), torch.randint(5, (8,), generator=g)) for i in range(40)]
+        if schedule == "plain":
+            return [train(*noise(x.cuda(), y.cuda())).item() for _ in range(2) for x, y in loader]
+        run = sluice.pipeline(noise, train, schedule=schedule)
+        found = [loss.item() for _ in range(2) for loss in run(loader)]
+        assert schedule != "graphed" or run.report().replays["noise"] > 40
+        return found
+
+    @pytest.mark.parametrize("schedule", ["serial", "overlapped", "graphed", "automatic"])
+    @pytest.mark.parametrize("dropout", [0.0, 0.4])
+    @pytest.mark.parametrize("lengths", [[5], [5, 3]])
+    def test_their_dropout_and_their_lengths(self, schedule, dropout, lengths):
+        """A replay that draws moves PyTorch's generator on, and must not begin cuDNN's dropout anew."""
+        assert self.losses(schedule, dropout, lengths) == self.losses("plain", dropout, lengths)

@@ -40,8 +40,14 @@ class Twin:
         now = self.own.get_offset()
         if now == self.start:
             return False
-        self.source.set_offset(now)
+        moved(self.source).set_offset(now)
         return True
+
+
+def moved(generator: torch.Generator) -> torch.Generator:
+    """Another object with the generator's state, through which that is set. Set through its own, cuDNN would begin the dropout of
+    recurrent networks anew: PyTorch takes it for a seed."""
+    return generator.graphsafe_get_state() if generator.device.type == "cuda" else generator
 
 
 def is_of(generator: torch.Generator, device: torch.device) -> bool:

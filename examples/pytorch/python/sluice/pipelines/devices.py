@@ -9,7 +9,7 @@ from typing import Any, Callable, ContextManager, Sequence, Union
 
 import torch
 
-from sluice.pipelines.captures import GraphMemory, capture
+from sluice.pipelines.captures import GraphMemory, capture, moved
 from sluice.pipelines.compiled import CompiledSteps, library
 from sluice.pipelines.plan import CALLER, CURRENT, RECORD, RESTORE, Plan, Steps
 
@@ -164,7 +164,7 @@ class CudaDevice:
 
     def set_random_state(self, state: Any) -> None:
         for generator, numbers in state:
-            generator.set_state(numbers)
+            moved(generator).set_state(numbers)
 
 
 class CudaSteps(Steps):

@@ -117,6 +117,8 @@ class Operations(TorchDispatchMode):
             self.refusals.append(f"{name} makes a tensor whose shape depends on values")
         elif name.startswith("aten.index_put") and has_mask(args) and (args[2].numel() > 1 or len(args) > 3 and args[3]):
             self.refusals.append(f"{name} looks on the host where a mask is true")
+        elif name.startswith("aten._cudnn_rnn") and "flatten" not in name:
+            self.refusals.append(f"{name} has lengths on the host, which a graph reads again when they may be others")
         elif func.namespace in ("c10d", "_c10d_functional"):
             self.refusals.append(f"{name} talks to other processes")
         if torch.Tag.nondeterministic_seeded in tags:
