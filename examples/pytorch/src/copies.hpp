@@ -3,6 +3,7 @@
 /// PyTorch's does: who calls this holds the tensor until the copy is done, so PyTorch's allocator of pinned memory need not know.
 #pragma once
 
+#include <algorithm>
 #include <array>
 
 #include "steps.hpp"
@@ -38,7 +39,30 @@ struct Source {
         if (!is_true(attribute(leaf, words.is_cpu)) || is_true(attribute(leaf, words.requires_grad)) ||
             !is_true(called(leaf, words.is_contiguous)) || is_true(called(leaf, words.is_neg)))
             return false;
-        return take(dtype.get(), attribute(leaf, words.shape).get());
+        return take(dtype.get(), attribute(leaf, words.shape).get()) && has_strides_of(leaf);
+    }
+
+    /// PyTorch calls a tensor contiguous whatever the strides of dimensions of size 1 are, and a copy keeps them.
+    bool has_strides_of(PyObject* leaf) const {
+        if (std::none_of(sizes.begin(), sizes.begin() + dimensions,
+                         [](std::int64_t size) { return size < 2; }))
+            return true;
+        const Ref strides = called(leaf, words.stride);
+        const auto expected = contiguous();
+        for (std::size_t i = 0; i < dimensions; ++i)
+            if (number(item(strides.get(), static_cast<std::intptr_t>(i))) != expected[i])
+                return false;
+        return true;
+    }
+
+    std::array<std::int64_t, most> contiguous() const {
+        std::array<std::int64_t, most> strides{};
+        std::int64_t stride = 1;
+        for (std::size_t i = dimensions; i-- > 0;) {
+            strides[i] = stride;
+            stride *= sizes[i] > 1 ? sizes[i] : 1;
+        }
+        return strides;
     }
 
     /// Of another tensor's type and shape.
@@ -61,12 +85,7 @@ struct Source {
 
     /// Memory for it on a device.
     Ref allocated(std::int32_t device_type, std::int32_t device, void*& address) const {
-        std::array<std::int64_t, most> strides{};
-        std::int64_t stride = 1;
-        for (std::size_t i = dimensions; i-- > 0;) {
-            strides[i] = stride;
-            stride *= sizes[i] > 1 ? sizes[i] : 1;
-        }
+        const std::array<std::int64_t, most> strides = contiguous();
         AtenTensorHandle handle = nullptr;
         if (aoti_torch_empty_strided(static_cast<std::int64_t>(dimensions), sizes.data(), strides.data(),
                                      type, device_type, device, &handle) != AOTI_TORCH_SUCCESS)

@@ -16,9 +16,9 @@ struct Chain {
     PyObject* operator[](int place) const { return item(tuple, place); }
 };
 
-/// A tensor of the slot's memory, or of a graph's: and where it lies if it is contiguous, or 0.
+/// A tensor of the slot's memory, or of a graph's: where it lies if it is contiguous, or 0; and the strides of what is copied to it.
 struct Fixed {
-    enum { tensor, dtype, shape, address };
+    enum { tensor, dtype, shape, address, strides };
 };
 
 /// A stage: its graph, or what replays it where that is more than a launch; its guard; gradients that it leaves; its stream.
@@ -41,7 +41,8 @@ inline bool fits(PyObject* leaf, PyObject* target) {
         return size(target) == 1 && leaf->type == item(target, 0)->type && is_equal(leaf, item(target, 0));
     return size(target) > 1 && attribute(leaf, words.dtype).get() == item(target, Fixed::dtype) &&
            !is_true(attribute(leaf, words.requires_grad)) &&
-           is_equal(attribute(leaf, words.shape).get(), item(target, Fixed::shape));
+           is_equal(attribute(leaf, words.shape).get(), item(target, Fixed::shape)) &&
+           is_equal(called(leaf, words.stride).get(), item(target, Fixed::strides));
 }
 
 inline bool fits(const Chain& chain, PyObject* batch) {

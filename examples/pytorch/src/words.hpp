@@ -42,7 +42,7 @@ enum class Word {
 struct Words {
     PyObject *all = nullptr, *tensor = nullptr, *tuple = nullptr, *list = nullptr, *strided = nullptr;
     Ref cdata, untyped_storage, clone, version, layout, dtype, is_cpu, requires_grad, is_contiguous, is_neg,
-        shape, data_ptr, copy, grad, detach;
+        shape, stride, data_ptr, copy, grad, detach;
 
     PyObject* operator[](Word word) const { return PyTuple_GetItem(all, static_cast<std::intptr_t>(word)); }
 
@@ -66,6 +66,7 @@ struct Words {
         is_contiguous = name("is_contiguous");
         is_neg = name("is_neg");
         shape = name("shape");
+        stride = name("stride");
         data_ptr = name("data_ptr");
         copy = name("copy_");
         grad = name("grad");

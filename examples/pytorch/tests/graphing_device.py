@@ -10,9 +10,13 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from sluice.pipelines.devices import CpuDevice
-from sluice.pipelines.trees import tensors_of
+from sluice.pipelines.trees import is_plain, map_tensors, tensors_of
 
 NOT_PERMITTED = "operation not permitted when stream is capturing"
+
+
+def aliases(tree: Any) -> Any:
+    return map_tensors(lambda tensor: tensor.detach() if is_plain(tensor) else tensor, tree)
 
 
 class Recorded(TorchDispatchMode):
@@ -37,11 +41,13 @@ class Recorded(TorchDispatchMode):
             for tensor in tensors_of([args, kwargs]):
                 if tensor.untyped_storage().data_ptr() not in self.made:
                     self.saved.append((tensor.detach(), tensor.detach().clone()))
+        given = aliases([list(args), kwargs])  # as they are now: an operation in place may change their shape
         result = func(*args, **kwargs)
         self.made.update(t.untyped_storage().data_ptr() for t in tensors_of(result)
                          if not any(t.untyped_storage().data_ptr() == given.untyped_storage().data_ptr()
                                     for given in tensors_of([args, kwargs])))
-        self.calls.append((func, args, kwargs, result))
+        if torch.Tag.inplace_view not in func.tags:
+            self.calls.append((func, given[0], given[1], aliases(result)))
         return result
 
     def undo(self) -> None:
@@ -76,7 +82,7 @@ class GraphingDevice(CpuDevice):
 
     def capture(self, stream: Any, work: Callable[[], Any], memory: Any, generators: Any) -> tuple[Graph, Any]:
         self.captures += 1
-        numbers = torch.get_rng_state()
+        numbers = self.random_state(generators)
         recorded = Recorded()
         try:
             with recorded:
@@ -84,7 +90,7 @@ class GraphingDevice(CpuDevice):
         finally:
             with torch.no_grad():
                 recorded.undo()
-            torch.set_rng_state(numbers)
+            self.set_random_state(numbers)
         return Graph(recorded), result
 
     def random_state(self, generators: Any) -> Any:

@@ -19,22 +19,31 @@ class NoChain(Exception):
     """The library does not know such a batch."""
 
 
-def fixed(leaf: Any) -> tuple:
-    """A tensor that stays where it is, with its address if it is contiguous; or a constant."""
+def fixed(leaf: Any, source: Any = None) -> tuple:
+    """A tensor that stays where it is, with its address if it is contiguous, and the strides of what is copied to it; or a constant."""
     if type(leaf) in CONSTANTS:
         return (leaf,)
     if type(leaf) is not torch.Tensor or leaf.layout is not torch.strided or leaf.requires_grad:
         raise NoChain
-    is_simple = leaf.dtype in TYPES and leaf.is_contiguous() and not leaf.is_neg()
-    return leaf, leaf.dtype, leaf.shape, leaf.data_ptr() if is_simple else 0
+    strides = leaf.stride()
+    is_simple = leaf.dtype in TYPES and not leaf.is_neg() and strides == contiguous(leaf.shape)
+    return leaf, leaf.dtype, leaf.shape, leaf.data_ptr() if is_simple else 0, strides if source is None else source.stride()
 
 
-def all_fixed(tree: Any) -> tuple:
+def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides as `torch.empty` has them: `is_contiguous()` does not look at those of dimensions of size 1."""
+    strides = [1] * len(shape)
+    for place in range(len(shape) - 1, 0, -1):
+        strides[place - 1] = strides[place] * max(shape[place], 1)
+    return tuple(strides)
+
+
+def all_fixed(tree: Any, sources: Any = None) -> tuple:
     if type(tree) in (tuple, list):
-        return tuple([fixed(leaf) for leaf in tree])
+        return tuple([fixed(leaf, source) for leaf, source in zip(tree, [None] * len(tree) if sources is None else sources)])
     if type(tree) is not torch.Tensor:
         raise NoChain
-    return (fixed(tree),)
+    return (fixed(tree, sources),)
 
 
 def stage_of(running: Any, slot: int, stream: int, is_last: bool) -> tuple:
@@ -57,7 +66,7 @@ def chain_of(stages: Sequence[Any], slot: int, streams: Sequence[int], batch: An
     try:
         replayed = [stage_of(running, slot, stream, running is stages[-1]) for running, stream in zip(stages, streams)]
         outputs = stages[-1].graphs.recent[slot].found.outputs
-        return (type(batch), all_fixed(brought), tuple(watched), tuple(replayed), all_fixed(outputs), type(outputs), [0],
+        return (type(batch), all_fixed(brought, batch), tuple(watched), tuple(replayed), all_fixed(outputs), type(outputs), [0],
                 [(running.graphs, running.graphs.recent[slot].form) for running in stages])
     except NoChain:
         return None

@@ -15,7 +15,7 @@ import torch
 from sluice.pipelines.guards import ADDRESS, AUTOCAST, AUTOCAST_TYPE, MODES
 from sluice.pipelines.holders import count, storages_of
 from sluice.pipelines.plan import Plan, Steps
-from sluice.pipelines.trees import CHILDLESS, call, tensors_of
+from sluice.pipelines.trees import CHILDLESS, call, held_by
 
 NOT_YET = -1
 UNHANDLED: Any = object()  # what a function of the library returns for a batch that it leaves to Python
@@ -136,5 +136,5 @@ class CompiledSteps(Steps):
 
 
 def storages_in(tree: Any) -> list[Any]:
-    """Of all its tensors."""
-    return storages_of(tensors_of(tree))
+    """Of all that it holds."""
+    return storages_of(held_by(tree))

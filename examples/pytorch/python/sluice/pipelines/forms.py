@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any, Optional
 
 import torch
 
 from sluice.pipelines.captures import is_of
 from sluice.pipelines.reach import Reach
-from sluice.pipelines.trees import tensors_of
+from sluice.pipelines.signatures import SCALARS
+from sluice.pipelines.trees import leaves_of, tensors_of
 from sluice.pipelines.watching import Watch, bytes_of, storages_of
 
 WARM_UP = 1  # batches of a form that run eagerly before two are watched
@@ -49,6 +51,9 @@ class Form:
         history = "carries autograd's history from one stage to the next"
         if any(tensor.requires_grad for tensor in tensors_of(inputs)):
             return f"what it is given {history}"
+        for leaf in leaves_of(outputs):
+            if not isinstance(leaf, (torch.Tensor, float, complex, enum.Enum, *SCALARS)):
+                return f"it returns an object of the type {type(leaf).__name__}, which is made anew for each batch"
         for tensor in tensors_of(outputs):
             if tensor.requires_grad and not (is_last and watch.backward and tensor.dim() == 0):
                 return f"what it returns {history}"

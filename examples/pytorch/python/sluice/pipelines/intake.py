@@ -8,7 +8,7 @@ import torch
 
 from sluice.pipelines.devices import Device
 from sluice.pipelines.holders import Baseline, storages_of
-from sluice.pipelines.trees import is_plain, map_tensors, version_of
+from sluice.pipelines.trees import is_plain, map_batch, version_of
 
 
 class Slot:
@@ -43,14 +43,14 @@ class Intake:
         """A copy of a batch on the current stream, as `batch.to(device)` makes it; a list in place of a tuple."""
         kind = type(batch)
         if kind is not tuple and kind is not list:
-            return map_tensors(self.copy_of, batch)
+            return map_batch(self.copy_of, batch)
         moved = []
         for leaf in batch:
             if type(leaf) is torch.Tensor:
                 copy = leaf.to(self.target, non_blocking=True)
                 moved.append(leaf.clone() if copy is leaf else copy)
             else:
-                moved.append(map_tensors(self.copy_of, leaf))
+                moved.append(map_batch(self.copy_of, leaf))
         return moved
 
     def copy_of(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -69,13 +69,13 @@ class Intake:
         self.begin(slot, index)
         kind = type(batch)
         if kind is not tuple and kind is not list:
-            return map_tensors(lambda tensor: self.fresh(slot, index, tensor), batch)
+            return map_batch(lambda tensor: self.fresh(slot, index, tensor), batch)
         brought = []
         for leaf in batch:  # most are flat
             if type(leaf) is torch.Tensor:
                 brought.append(self.fresh(slot, index, leaf))
             else:
-                brought.append(map_tensors(lambda tensor: self.fresh(slot, index, tensor), leaf))
+                brought.append(map_batch(lambda tensor: self.fresh(slot, index, tensor), leaf))
         return brought if kind is list else tuple(brought)
 
     def bring_into_slot(self, slot: int, index: int, batch: Any) -> Any:
@@ -102,14 +102,15 @@ class Intake:
 
         kind = type(batch)
         if kind is tuple or kind is list:
-            return kind([work(leaf) if type(leaf) is torch.Tensor else map_tensors(work, leaf) for leaf in batch])
-        return map_tensors(work, batch)
+            return kind([work(leaf) if type(leaf) is torch.Tensor else map_batch(work, leaf) for leaf in batch])
+        return map_batch(work, batch)
 
     def alias(self, place: Slot, number: int, like: torch.Tensor) -> torch.Tensor:
         """What stages see of the slot's memory."""
         if number < len(place.aliases):
             known = place.aliases[number]
-            if known.shape == like.shape and known.dtype is like.dtype and not known.requires_grad:
+            if (known.shape == like.shape and known.dtype is like.dtype and not known.requires_grad
+                    and known.stride() == strides_of_copy(like)):
                 return known
         alias = self.room(place, number, like)
         place.aliases[number:number + 1] = [alias]
@@ -149,18 +150,18 @@ class Intake:
         forget(self.held[slot], self.versions, slot)
 
     def room(self, slot: Slot, place: int, like: torch.Tensor) -> torch.Tensor:
-        """Memory for a tensor: an alias, so that a holder is found; of fewer samples than before, the first part."""
+        """Memory for a tensor: an alias, so that a holder is found; of fewer samples than before, or laid out in another way, in the same
+        memory."""
         if place == len(slot.tensors):
             slot.tensors.append(self.allocate(like))
-        held = slot.tensors[place]
-        if held.shape == like.shape and held.dtype is like.dtype:
-            return held.detach()
+        held, strides = slot.tensors[place], strides_of_copy(like)
         if held.dtype != like.dtype or held.shape[1:] != like.shape[1:] or held.dim() != like.dim() or (
                 held.dim() > 0 and held.shape[0] < like.shape[0]):
             slot.fixed.forget(held)
             held = slot.tensors[place] = self.allocate(like)
-        whole = held.dim() == 0 or held.shape[0] == like.shape[0]
-        return (held if whole else held.narrow(0, 0, like.shape[0])).detach()
+        if held.shape == like.shape and held.stride() == strides:
+            return held.detach()
+        return held.as_strided(like.shape, strides).detach()
 
     def allocate(self, like: torch.Tensor) -> torch.Tensor:
         self.allocations += 1
@@ -188,6 +189,11 @@ def forget(sources: list[torch.Tensor], versions: dict[int, tuple[int, int]], sl
         if key in versions and versions[key][1] == slot:
             del versions[key]
     sources.clear()
+
+
+def strides_of_copy(tensor: torch.Tensor) -> tuple[int, ...]:
+    """Those of `tensor.to(device)`, which keeps how numbers are laid out."""
+    return tensor.stride() if tensor.is_contiguous() else torch.empty_like(tensor, device="meta", requires_grad=False).stride()
 
 
 def checked_slots(name: str, slots: Optional[int], least: int, default: int) -> int:

@@ -13,10 +13,10 @@ from sluice.pipelines.compiled import UNHANDLED
 from sluice.pipelines.devices import Device, device_of
 from sluice.pipelines.draws import heeded
 from sluice.pipelines.holders import as_tensor, count, storages_of
-from sluice.pipelines.intake import Intake, checked_slots, forget
+from sluice.pipelines.intake import Intake, checked_slots, forget, strides_of_copy
 from sluice.pipelines.plan import CALLER, COPIES, CURRENT, RECORD, RESTORE, WAIT
 from sluice.pipelines.position import Position
-from sluice.pipelines.trees import is_plain, map_tensors, tensors_of
+from sluice.pipelines.trees import is_plain, map_batch, tensors_of
 
 
 def prefetch(loader: Iterable, device: Union[None, int, str, torch.device, Device] = None, slots: int = 2, *,
@@ -272,10 +272,10 @@ class Prefetch:
 
         kind = type(batch)
         if kind is tuple or kind is list:  # most are flat
-            placed = kind([work(leaf) if type(leaf) is torch.Tensor else map_tensors(work, leaf) for leaf in batch])
+            placed = kind([work(leaf) if type(leaf) is torch.Tensor else map_batch(work, leaf) for leaf in batch])
             self.targets[number] = target_of(batch, slot.tensors)
             return placed
-        return map_tensors(work, batch)
+        return map_batch(work, batch)
 
     def refuse_kept(self, index: int) -> None:
         """Raises where the program holds memory of the batch that batch `index`, which waits, has overwritten."""
@@ -318,4 +318,7 @@ def target_of(batch: Any, memory: list[torch.Tensor]) -> Optional[tuple]:
     if not all(type(leaf) is torch.Tensor and is_plain(leaf) or type(leaf) in CONSTANTS for leaf in batch):
         return None
     places = iter(memory)
-    return type(batch), tuple([fixed(next(places)) if type(leaf) is torch.Tensor else () for leaf in batch])
+    found = [(next(places), leaf) if type(leaf) is torch.Tensor else None for leaf in batch]
+    if not all(pair is None or pair[0].shape == pair[1].shape and pair[0].stride() == strides_of_copy(pair[1]) for pair in found):
+        return None
+    return type(batch), tuple([() if pair is None else fixed(*pair) for pair in found])

@@ -16,7 +16,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from sluice.pipelines.devices import Device
 from sluice.pipelines.reach import Reach
-from sluice.pipelines.trees import is_plain, map_tensors, tensors_of, version_of
+from sluice.pipelines.trees import held_by, is_plain, map_tensors, tensors_of, version_of
 from sluice.pipelines.watching import Operations, Watch, storages_of
 
 CALLS = 3  # of each stage that are looked at: one that compiles what there is to compile, one for Python, one for operations
@@ -141,7 +141,7 @@ class Sharing:
         known = {id(tensor): tensor for other in self.uses for tensor in other.known()}.values()
         before = [(tensor, version_of(tensor), tensor.grad if tensor.is_leaf else None) for tensor in known]
         counts = [None if gradient is None else version_of(gradient) for _, _, gradient in before]
-        use.has_history = any(tensor.requires_grad for tensor in tensors_of(list(data)))
+        use.has_history = any(tensor.requires_grad for tensor in held_by(list(data)))
         if use.may_be_followed() and self.is_suspicious():
             operations = Lasting(self.device.device)
             with operations:
@@ -156,7 +156,7 @@ class Sharing:
                 use.written.update(address for _, address in storages_of(tensor))
             if tensor.is_leaf and (tensor.grad is not gradient or gradient is not None and version_of(gradient) != count):
                 use.gradients.append(tensor)
-        given = {address for _, address in storages_of(tensors_of(list(data)))}
+        given = {address for _, address in storages_of(held_by(list(data)))}
         use.used = {address: tensor for address, tensor in use.used.items() if address not in given}
         use.written -= given
         kept = use.reached.keys() | {address for _, _, gradient in before for _, address in storages_of(gradient)}

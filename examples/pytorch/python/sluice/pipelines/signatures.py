@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any, Optional
+from typing import Any, Optional, Sequence
 
 import torch
 
-from sluice.pipelines.trees import is_plain
+from sluice.pipelines.trees import attribute_of, is_plain
 
 SCALARS = (int, str, bytes, bool, type(None), torch.dtype, torch.device)
 
@@ -44,6 +44,7 @@ def describe(tree: Any, form: list[Any], addresses: list[int]) -> None:
         for key, value in tree.items():
             describe(key, form, addresses)
             describe(value, form, addresses)
+        describe_attributes(tree, form, addresses, ("data",))
     elif isinstance(tree, float):
         form += (kind, tree, math.copysign(1.0, tree))
     elif isinstance(tree, SCALARS):
@@ -52,8 +53,20 @@ def describe(tree: Any, form: list[Any], addresses: list[int]) -> None:
         form += (kind,)
         for field in dataclasses.fields(tree):
             describe(getattr(tree, field.name), form, addresses)
+        describe_attributes(tree, form, addresses, [field.name for field in dataclasses.fields(tree)])
     else:
         raise Unknown
+
+
+def describe_attributes(tree: Any, form: list[Any], addresses: list[int], known: Sequence[str]) -> None:
+    """What a container holds besides its values. Of what is private, only numbers and the like."""
+    attributes = attribute_of(tree, "__dict__")
+    for name, value in attributes.items() if type(attributes) is dict else ():
+        if name in known:
+            continue
+        form.append(name)
+        if not name.startswith("_") or isinstance(value, (float, *SCALARS)):
+            describe(value, form, addresses)
 
 
 def describe_tensor(tensor: torch.Tensor, form: list[Any], addresses: list[int]) -> None:

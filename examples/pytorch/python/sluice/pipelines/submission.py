@@ -9,7 +9,7 @@ import torch
 from sluice.pipelines.compiled import UNHANDLED
 from sluice.pipelines.holders import count, kept, storages_of
 from sluice.pipelines.stages import stage_error
-from sluice.pipelines.trees import call, tensors_of
+from sluice.pipelines.trees import call, held_by
 
 TENSOR, STRIDED = torch.Tensor, torch.strided
 STATE = 10  # in a way of the library
@@ -71,7 +71,7 @@ class Submission:
             if type(data) is TENSOR and data.layout is STRIDED:
                 made[slot] = (data.untyped_storage(),)
             else:
-                made[slot] = storages_of(tensors_of(data))
+                made[slot] = storages_of(held_by(data))
             if index == 0 and self.before == 0:  # cuDNN's benchmark and the like choose wrongly beside other work
                 self.device.synchronize()
         if error := step(ends[slot]):
@@ -141,7 +141,7 @@ class Submission:
                 if fixed:
                     written.append(running.fixed[slot])
                 else:
-                    made[slot] = memory.own_of(slot, storages_of(tensors_of(outputs)))
+                    made[slot] = memory.own_of(slot, storages_of(held_by(outputs)))
             elif fixed:
                 data = running.graphs.copied(outputs)
             else:
@@ -149,7 +149,7 @@ class Submission:
             del outputs
             if index == 0 and self.before == 0:
                 self.device.synchronize()
-        last.made[slot] = storages_of((data,) if type(data) is torch.Tensor else tensors_of(data))
+        last.made[slot] = storages_of((data,) if type(data) is torch.Tensor else held_by(data))
         if error := steps.step(ends[slot]):
             steps.fail(error)
         if index == 0 and self.before == 0:

@@ -9,14 +9,18 @@ from __future__ import annotations
 import collections
 import copy
 import dataclasses
+import functools
 import operator
 import sys
+import types
 from collections.abc import Mapping, MutableMapping
 from typing import Any, Callable, Iterator, NamedTuple, Optional
 
 import torch
 from torch.utils import _pytree
 
+MOST_OBJECTS = 256  # that are looked into
+THE_PROGRAMS = (type, types.ModuleType, torch.nn.Module, torch.optim.Optimizer, torch.Generator, torch.dtype, torch.device)
 CHILDLESS = frozenset([torch.Tensor, torch.nn.Parameter, str, bytes, int, float, bool, complex, type(None)])
 
 
@@ -126,24 +130,29 @@ def found_kind(of: type, tree: Any) -> Optional[Kind]:
     return SEQUENCE if isinstance(tree, (tuple, list, collections.UserList)) else None
 
 
-def map_tensors(work: Callable[[torch.Tensor], Any], tree: Any) -> Any:
-    """The same tree with `work(tensor)` in place of each tensor."""
+def map_tensors(work: Callable[[torch.Tensor], Any], tree: Any, arrays: bool = False) -> Any:
+    """The same tree with `work(tensor)` in place of each tensor; and of each array, where the tree is a loader's batch."""
     if isinstance(tree, torch.Tensor):
         return work(tree)
     of = type(tree)
     if of is tuple:
-        return tuple([map_tensors(work, value) for value in tree])
+        return tuple([map_tensors(work, value, arrays) for value in tree])
     kind = kind_of(tree)
     if kind is not None:
         values = kind.values(tree)
-        mapped = [map_tensors(work, value) for value in values]
+        mapped = [map_tensors(work, value, arrays) for value in values]
         if all(map(operator.is_, mapped, values)):
             return tree  # without a tensor: an object like others
         return kind.rebuilt(tree, mapped)
-    if of in CHILDLESS:
+    if not arrays or of in CHILDLESS:
         return tree
     leaf = as_tensor(tree)
     return work(leaf) if isinstance(leaf, torch.Tensor) else leaf
+
+
+def map_batch(work: Callable[[torch.Tensor], Any], batch: Any) -> Any:
+    """A loader's batch, whose arrays become tensors."""
+    return map_tensors(work, batch, True)
 
 
 def leaves_of(tree: Any) -> Iterator[Any]:
@@ -156,22 +165,57 @@ def leaves_of(tree: Any) -> Iterator[Any]:
             yield from leaves_of(value)
 
 
-def tensors_of(tree: Any) -> list[torch.Tensor]:
-    """All tensors, in order. Called several times a batch, hence without a generator."""
+def tensors_of(tree: Any, others: Optional[list] = None) -> list[torch.Tensor]:
+    """All tensors, in order, and in `others` what is no container. Called several times a batch, hence without a generator."""
     if isinstance(tree, torch.Tensor):
         return [tree]
     found: list[torch.Tensor] = []
     if type(tree) is not tuple:
         kind = kind_of(tree)
         if kind is None:
+            if others is not None and type(tree) not in CHILDLESS:
+                others.append(tree)
             return found
         tree = kind.values(tree)
     for value in tree:
         if isinstance(value, torch.Tensor):
             found.append(value)
         elif type(value) not in CHILDLESS:
-            found += tensors_of(value)
+            found += tensors_of(value, others)
     return found
+
+
+def held_by(tree: Any) -> list[torch.Tensor]:
+    """All tensors, and those in objects that are no containers: attributes, slots, closures of functions. Modules and optimizers are
+    the program's, whatever becomes of the batch."""
+    rest: list[Any] = []
+    found = tensors_of(tree, rest)
+    seen: set[int] = set()
+    while rest and len(seen) < MOST_OBJECTS:
+        held = rest.pop()
+        if isinstance(held, torch.Tensor):
+            found.append(held)
+        elif type(held) not in CHILDLESS and not isinstance(held, THE_PROGRAMS) and id(held) not in seen:
+            seen.add(id(held))
+            kind = kind_of(held)
+            rest += parts_of_object(held) if kind is None else kind.values(held)
+    return found
+
+
+def parts_of_object(held: Any) -> list:
+    if isinstance(held, (set, frozenset, collections.deque)):
+        return list(held)
+    if isinstance(held, types.FunctionType):
+        return [cell.cell_contents for cell in held.__closure__ or () if cell != types.CellType()] + list(held.__defaults__ or ())
+    if isinstance(held, types.MethodType):
+        return [held.__self__, held.__func__]
+    if isinstance(held, functools.partial):
+        return [held.func, *held.args, *held.keywords.values()]
+    parts = list(attribute_of(held, "__dict__", {}).values())
+    for base in type(held).__mro__:
+        names = base.__dict__.get("__slots__", ())
+        parts += [attribute_of(held, name) for name in ((names,) if isinstance(names, str) else names)]
+    return parts
 
 
 def structure_of(tree: Any) -> Any:

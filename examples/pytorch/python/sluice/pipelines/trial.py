@@ -8,7 +8,7 @@ import torch
 
 from sluice.pipelines.devices import Device
 from sluice.pipelines.reach import Reach
-from sluice.pipelines.trees import call, tensors_of
+from sluice.pipelines.trees import call, held_by
 from sluice.pipelines.watching import Watch, bytes_of, storages_of
 
 
@@ -16,7 +16,7 @@ class Memory:
     """Addresses that a stage used in a batch, apart from what it was given."""
 
     def __init__(self, watch: Watch, given: Any) -> None:
-        mine = {address for _, address in storages_of(tensors_of(given))}
+        mine = {address for _, address in storages_of(held_by(given))}
         operations = watch.operations
         self.made = set() if operations is None else operations.made
         self.used = {} if operations is None else {a: t for a, t in operations.outside.items() if a not in mine}

@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterable, Iterator, Sequence
 import torch
 from torch.utils import _pytree as pytree
 
-from sluice.pipelines.trees import leaves_of, map_tensors, same_bits
+from sluice.pipelines.trees import as_tensor, leaves_of, map_batch, same_bits
 
 
 class VerifyError(RuntimeError):
@@ -17,7 +17,8 @@ class VerifyError(RuntimeError):
 
 
 def copied(tree: Any) -> Any:
-    return map_tensors(lambda tensor: tensor.detach().clone(), tree)
+    """Arrays become tensors in it."""
+    return map_batch(lambda tensor: tensor.detach().clone(), tree)
 
 
 def difference(found: Any, expected: Any) -> str:
@@ -25,7 +26,7 @@ def difference(found: Any, expected: Any) -> str:
     first, second = list(leaves_of(found)), list(leaves_of(expected))
     if len(first) != len(second):
         return f"{len(first)} values in place of {len(second)}"
-    for place, (a, b) in enumerate(zip(first, second)):
+    for place, (a, b) in enumerate(zip(map(as_tensor, first), map(as_tensor, second))):
         if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
             if not same_bits(a, b):
                 return f"value {place}, a tensor of shape {list(a.shape)}"
@@ -106,7 +107,7 @@ class Verification:
         numbers = self.random_state()
         self.expected = []
         for batch in held:
-            data = map_tensors(lambda tensor: tensor.to(pipeline.device.device), batch)
+            data = map_batch(lambda tensor: tensor.to(pipeline.device.device), batch)
             for running in pipeline.stages:
                 data = call(running.given.function, data)
             self.expected.append(copied(data))
