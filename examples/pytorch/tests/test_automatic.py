@@ -87,7 +87,7 @@ def test_a_tensor_by_way_of_an_attribute(device):
 
 
 def test_a_body_that_only_looks(device):
-    plain, piped, run = loops(device, lambda t, loss, i: (loss.item(), float(t.model[0].weight.sum())))
+    plain, piped, run = loops(device, lambda t, loss, i: (loss.item(), float(t.encoder.weight.sum())))
     assert piped == plain
     assert run.choice.chosen and len(run.choice.milliseconds) == 3
 
@@ -102,3 +102,63 @@ def test_stages_that_say_what_they_share(device):
     plain, piped, run = loops(device, lambda t, loss, i: None, make=Both, stages=lambda t: (
         sluice.stage(t.encode, shares=t), sluice.stage(t.train, shares=t)))
     assert piped == plain and len(run.choice.milliseconds) == 3
+
+
+class TestBodiesThatOnlyRead:
+    """Weights are those of other batches where results come late."""
+
+    @staticmethod
+    def evaluate(training, loss, i):
+        if i % 10 == 0:
+            training.model.eval()
+            with torch.no_grad():
+                training.seen.append(training.model(torch.ones(4, 8, device=loss.device)).sum().item())
+            training.model.train()
+
+    @staticmethod
+    def measure(training, loss, i):
+        training.seen.append(training.model[0].weight.norm().item())
+
+    @staticmethod
+    def keep(training, loss, i):
+        if i in (0, 30):
+            training.seen.append(torch.cat([v.flatten().float() for v in training.model.state_dict().values()]).tolist())
+
+    @pytest.mark.parametrize("name", ["evaluate", "measure", "keep"])
+    def test_what_stages_write(self, device, name):
+        made = []
+
+        class Seen(Training):
+            def __init__(self, device):
+                super().__init__(device)
+                self.seen = []
+                made.append(self)
+
+        plain, piped, run = loops(device, getattr(self, name), make=Seen)
+        assert piped == plain and made[0].seen == made[1].seen
+        assert run.report().schedule == "serial" and "automatic: serial, since the loop's body uses a tensor of shape" in str(run.report())
+
+    def test_results_and_what_is_its_own(self, device):
+        total, other = torch.zeros((), device=device), torch.nn.Linear(3, 3).to(device)
+
+        def body(training, loss, i):
+            total.add_(loss)
+            other(torch.ones(2, 3, device=device)).sum().backward()
+
+        plain, piped, run = loops(device, body)
+        assert piped == plain and not run.choice.reason
+
+    def test_an_end_within(self, device):
+        """A loop that ends, or another one that goes on meanwhile, leaves nothing behind that follows operations."""
+        from torch.utils._python_dispatch import _get_current_dispatch_mode as mode
+        runs = [sluice.pipeline(lambda x, y: x + y.sum(), schedule="automatic", device=graphing(device)) for _ in range(2)]
+        for _ in zip(runs[0](data(9)), runs[1](data(5))):
+            pass
+        assert mode() is None
+        for _ in runs[0](data(9)):
+            break
+        assert mode() is None
+        with pytest.raises(KeyError):
+            for _ in runs[1](data(9)):
+                raise KeyError
+        assert mode() is None

@@ -132,12 +132,17 @@ class Iteration:
             self.begun += 1
             if verification is not None:
                 verification.compare(self.begun - 1, data)
-            if trial is not None:
-                trial.before_body()
-            yield data
+            if trial is None:
+                yield data
+                data = NONE
+                continue
+            trial.before_body(data)
+            try:
+                yield data
+            finally:
+                trial.leave_body()
             data = NONE
-            if trial is not None:
-                choice.tried_serially()
+            choice.tried_serially()
 
     def watched(self, running: RunningStage, data: Any, timed: bool, trial: Any) -> Any:
         """A stage of a plain loop."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Optional, Sequence
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
 
 from sluice.pipelines.devices import Device
 from sluice.pipelines.reach import Reach
 from sluice.pipelines.trees import call, held_by
 from sluice.pipelines.watching import Watch, bytes_of, storages_of
+
+Storages = dict[int, tuple[StorageWeakRef, list[int], str]]  # by their number in PyTorch: a shape, and a stage's name
 
 
 class Memory:
@@ -21,6 +25,34 @@ class Memory:
         self.made = set() if operations is None else operations.made
         self.used = {} if operations is None else {a: t for a, t in operations.outside.items() if a not in mine}
         self.written = set() if operations is None else operations.written.keys() - mine
+        self.written_tensors = [] if operations is None else [t for a, t in operations.written.items() if a not in mine]
+
+
+class Uses(TorchDispatchMode):
+    """Follows what the loop's body uses, without holding it."""
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__()
+        self.device = device
+        self.found: Storages = {}
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """Or what is compiled would run eagerly, and give other bits."""
+        return True
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        note([args, kwargs], self.found, self.device)
+        return func(*args, **kwargs or {})
+
+
+def note(tree: Any, found: Storages, device: torch.device, name: str = "") -> None:
+    """By their storages, whose weak references keep others from having the same numbers."""
+    for tensor, _ in storages_of(tree):
+        if tensor.device == device:
+            storage = tensor.untyped_storage()
+            if storage._cdata not in found:
+                found[storage._cdata] = StorageWeakRef(storage), list(tensor.shape), name
 
 
 class Trial:
@@ -36,6 +68,10 @@ class Trial:
         self.state: list[Any] = []
         self.draws = False
         self.numbers: Any = None
+        self.body: Optional[Uses] = None  # while it runs
+        self.results: Storages = {}  # what it was given
+        self.used: Storages = {}  # what it used, in all batches
+        self.written: Storages = {}  # what stages write
         self.reason = ""
 
     def call(self, place: int, function: Any, data: Any) -> Any:
@@ -46,7 +82,7 @@ class Trial:
         self.draws = self.draws or watch.operations is None or watch.operations.draws
         return result
 
-    def before_body(self) -> None:
+    def before_body(self, result: Any) -> None:
         """All stages of a batch are done: what they read now is theirs."""
         self.reaches = []
         self.state = []
@@ -54,11 +90,24 @@ class Trial:
             reach = Reach(running.function, self.watches[place], self.device.device)
             self.compiled[place] = reach.compiled
             self.reaches.append((running.name, reach))
+            note([self.memory[place].written_tensors, optimized_by(reach)], self.written, self.device.device, running.name)
             used = {id(tensor): tensor for tensor, _ in storages_of([*reach.leaves(), *self.memory[place].used.values()])}
             self.state += [(running.name, tensor, sum_of(tensor), tensor.grad if tensor.is_leaf else None)
                            for tensor in used.values()]
         self.find_sharing()
         self.numbers = self.random_state()
+        self.results = {}
+        note(held_by(result), self.results, self.device.device)
+        self.memory = {}  # which holds what the stages wrote
+        self.body = Uses(self.device.device)
+        self.body.__enter__()
+
+    def leave_body(self) -> None:
+        """Also where the loop ends in it."""
+        body, self.body = self.body, None
+        if body is not None:
+            take_off(body)
+            self.used.update((key, use) for key, use in body.found.items() if key not in self.results)
 
     def random_state(self) -> Any:
         return self.device.random_state(())[-1][1] if self.draws else None
@@ -85,7 +134,30 @@ class Trial:
                 self.reason = self.reason or f"the loop's body changes a tensor of shape {list(tensor.shape)}, which '{name}' uses"
         if self.numbers is not None and not torch.equal(self.numbers, self.random_state()):
             self.reason = self.reason or "the loop's body draws random numbers, as stages do"
+        for key, (reference, shape, _) in self.used.items():
+            if key in self.written and not reference.expired():
+                self.reason = self.reason or f"the loop's body uses a tensor of shape {shape}, which '{self.written[key][2]}' writes"
         self.reaches, self.state, self.watches, self.memory = [], [], {}, {}
+
+
+def optimized_by(reach: Reach) -> list[torch.Tensor]:
+    """What the optimizers write that a stage knows."""
+    return [tensor for held in reach.seen.values() if isinstance(held, torch.optim.Optimizer)
+            for group in held.param_groups for tensor in group["params"]]
+
+
+def take_off(mode: TorchDispatchMode) -> None:
+    """Ends a mode that began before others which go on, such as those of a loop over two pipelines."""
+    above = []
+    while (top := _get_current_dispatch_mode()) is not mode:
+        if top is None:  # another thread's loop goes on with the iteration
+            break
+        above.append(top)
+        top.__exit__(None, None, None)
+    if top is mode:
+        mode.__exit__(None, None, None)
+    for other in reversed(above):
+        other.__enter__()
 
 
 def sum_of(tensor: torch.Tensor) -> torch.Tensor:
