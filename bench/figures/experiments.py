@@ -182,10 +182,10 @@ GIOU = [
             [("at work 4,096: every box, skipping, ragged, µs", of("step_microseconds", number=number, variant=variant))],
             [(f"{percent} %{', as published' if percent == 0.7 else ''}", {"fill": filled(percent)}) for percent in (0.7, 5, 25, 50, 100)],
             file="giou_work.json", part="work", work=4096) for number, variant in enumerate(("fused", "conditional", "ragged"))),
-    table("masked_giou.md", "The detector", [("sluice", {"scale": US})],
-          {"forward, bfloat16": of("step_microseconds", file="detector_bfloat16.json", variant="bfloat16", schedule="serial"),
-           "forward, TF32": of("step_microseconds", file="detector_tf32.json", variant="tf32", schedule="serial"),
-           "a training step, bfloat16": {"file": "detector_step.json", "name": "step/bfloat16", "scale": 1, "value": lambda record:
+    table("masked_giou.md", "The detector", [("sluice", {})],
+          {"forward, bfloat16": of("step_microseconds", scale=US, file="detector_bfloat16.json", variant="bfloat16", schedule="serial"),
+           "forward, TF32": of("step_microseconds", scale=US, file="detector_tf32.json", variant="tf32", schedule="serial"),
+           "a training step, bfloat16": {"file": "detector_step.json", "name": "step/bfloat16", "value": lambda record:
                                          record["real_time"] * {"ns": 1e-6, "us": 1e-3, "ms": 1, "s": 1e3}[record["time_unit"]]}}),
     table("masked_giou.md", "The detector", [("PyTorch, compiled", of("microseconds", scale=US, schedule="back to back"))],
           {"forward, bfloat16": {"part": "detector: bfloat16, compiled"},

@@ -278,6 +278,14 @@ class TruePages(unittest.TestCase):
                 elif file.startswith(("pipeline_overhead", "graph", "ragged", "augment.json")) and isinstance(value, str):
                     self.assertIn(value, counters | {"step_microseconds"}, file)
 
+    def test_no_column_takes_the_place_of_what_a_row_says(self):
+        """A column's query goes before a row's, such as its unit."""
+        for entry in ENTRIES:
+            for label, row in entry.get("rows", []):
+                for head, column in entry["columns"]:
+                    for key in set(row or {}) & set(column or {}):
+                        self.assertEqual(row[key], column[key], f"{entry['page']}, {entry['heading']}: {label}, {head}: {key}")
+
     def test_no_condition_has_the_name_of_a_key(self):
         self.assertFalse(RESERVED & {"name", "part", "variant", "schedule", "pass", "batch", "case", "rung", "fill", "work"})
         self.assertGreater(len(LEFT_OUT), 0)
