@@ -14,6 +14,7 @@ LEFT_OUT = [
     ("compile_cost.md", "*", 0),  # of compilers; the test bench.compile_cost counts the functions
     ("live_input.md", "Live input", 0),  # what is asked
     ("live_input.md", "A whole program", 0),  # examples/live with its cameras, run by hand
+    ("reports.md", "Cost", 1),  # graphs of whole steps, and digits on a busy host
     ("frozen_encoder.md", "Results", 0),  # as a newcomer runs it, on a busy host
     ("frozen_encoder.md", "Where the time goes", 0),  # by ncu
     ("frozen_encoder_batches.md", "The frozen encoder on a GPU", 1),  # quotients of the first table, which plot.py writes with it
