@@ -1,10 +1,10 @@
-# sluice_add_test(NAME SOURCES file... [SUPPORT file...] [LABELS host|gpu] [LIBRARIES target...] [TIMEOUT seconds]
+# sluice_add_test(NAME SOURCES file... [SUPPORT file...] [CASES file...] [LABELS host|gpu] [LIBRARIES target...] [TIMEOUT seconds]
 #                 [EACH] [THREADS] [BODIES] [CHECKED])
 #
 # One doctest program, NAME. CTest runs it as one test, or, with EACH, once for each of SOURCES, so that a test that
 # hangs is named: ends.cpp, ends_test.cpp or ends_gpu.cu in pipeline gives pipeline.ends, in pipeline.gpu gives
 # pipeline.ends.gpu.
-# SUPPORT are files without test cases.
+# SUPPORT are files without test cases, CASES those whose objects one of LIBRARIES brings.
 # THREADS is for tests in which the library's or the test's own threads share something: queues, events, buffers,
 # pipelines, graphs, counters. They get the label `threads`, and the thread sanitizer's build holds them alone: the
 # other tests give one queue some work and wait for it, which the other sanitizers watch, in all host tests.
@@ -29,9 +29,9 @@ set(SLUICE_TEST_FILES_AT_ONCE 24 CACHE STRING "How many files of a test program 
 mark_as_advanced(SLUICE_TEST_FILES_AT_ONCE)
 
 function(sluice_add_test name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "EACH;THREADS;BODIES;CHECKED" "TIMEOUT" "SOURCES;SUPPORT;LABELS;LIBRARIES")
-    if(NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
-        message(FATAL_ERROR "sluice_add_test(${name}): expected SOURCES, then any of SUPPORT, LABELS, LIBRARIES, "
+    cmake_parse_arguments(PARSE_ARGV 1 arg "EACH;THREADS;BODIES;CHECKED" "TIMEOUT" "SOURCES;SUPPORT;CASES;LABELS;LIBRARIES")
+    if(NOT (arg_SOURCES OR arg_CASES) OR arg_UNPARSED_ARGUMENTS)
+        message(FATAL_ERROR "sluice_add_test(${name}): expected SOURCES or CASES, then any of SUPPORT, LABELS, LIBRARIES, "
                             "TIMEOUT, EACH, THREADS, BODIES and CHECKED")
     endif()
     if(NOT arg_LABELS)
@@ -52,7 +52,7 @@ function(sluice_add_test name)
     set(tests ${name})
     set("filter_${name}" "")
     if(arg_EACH)
-        sluice_tests_of_files(${name} tests ${arg_SOURCES})
+        sluice_tests_of_files(${name} tests ${arg_SOURCES} ${arg_CASES})
     endif()
 
     sluice_leave_out(${name} left_out NAMES ${tests})
