@@ -3,6 +3,7 @@
 # A test that SOURCE, which also looks for headers in the directories, fails to compile, with the text that it says in comments of its own:
 #
 #     // EXPECT: some text                  the compiler's messages hold this text (any number of these lines)
+#     // FIRST: some text                   the first line with "error:" holds this text (instead of the above, or beside it)
 #     // AT-MOST: 3 errors                  and at most so many lines with "error:" (optional)
 #
 # The mistake stands in `#if MISUSE … #else … #endif`. With MISUSE=1 the file must not compile. With MISUSE=0 it must, so

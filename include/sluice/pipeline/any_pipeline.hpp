@@ -55,6 +55,15 @@ public:
         : AnyPipeline(Stages{std::move(producer), std::move(consumer)}, Slots{std::move(make_slot)},
                       options) {}
 
+    /// Does not compile.
+    template <class First, class... Rest>
+    requires(!std::same_as<First, AnyPipeline>) explicit AnyPipeline(First, Rest...) {
+        static_assert(
+            detail::never<First, Rest...>,
+            "sluice::AnyPipeline: it is made of Stages{...} and Slots{...}, of Slots{} where no stage makes "
+            "anything, or of two stages and what makes the slots between them; options come behind");
+    }
+
     /// As `Pipeline::submit`.
     [[nodiscard("call wait() or stays(), or keep it: see sluice::BatchRead")]] BatchRead
     submit(const Batch& batch) requires NamesHostMemory<Batch> {

@@ -41,6 +41,9 @@ concept NamesHostMemory = detail::names_host_memory<std::remove_cvref_t<Batch>>(
 /// The stages of a pipeline, in an order in which each comes after those whose outputs it takes.
 template <class... Ss>
 struct Stages {
+    static_assert(sizeof...(Ss) > 0, "sluice::Stages: name at least one stage");
+    static_assert((detail::is_stage<Ss> && ...),
+                  "sluice::Stages: each must be a sluice::Stage, as in Stages{Stage{\"encode\", callable}}");
     /// Moved into the pipeline.
     detail::Each<Ss...> all;
     /// Takes each stage by value.
@@ -94,6 +97,8 @@ class Pipeline;
 /// See the primary template.
 template <class... Ss, class... Makers>
 class Pipeline<Stages<Ss...>, Slots<Makers...>> {
+    static_assert((detail::is_stage<Ss> && ...),
+                  "sluice::Pipeline: each stage must be a sluice::Stage, as in Stage{\"encode\", callable}");
     using Shape = detail::Shape<std::tuple<Ss...>, std::tuple<Makers...>,
                                 typename detail::PipelineBackend<Ss...>::type>;
     using Result = typename detail::ResultOf<Shape>::type;
@@ -106,7 +111,6 @@ public:
     /// How many stages there are.
     static constexpr std::size_t stage_count = sizeof...(Ss);
 
-    static_assert(stage_count > 0, "sluice::Pipeline: name at least one stage");
     static_assert(((std::is_same_v<typename Ss::backend, backend> ||
                     std::is_same_v<typename Ss::backend, Host>)&&...),
                   "sluice::Pipeline: all stages must take streams of the same backend, CPU stages excepted");
@@ -344,4 +348,5 @@ Pipeline(Stages<Ss...>, PipelineOptions = {}) -> Pipeline<Stages<Ss...>, Slots<>
 
 } // namespace sluice
 
+#include <sluice/pipeline/detail/misspelt.hpp>
 #include <sluice/pipeline/detail/pipeline.inl>

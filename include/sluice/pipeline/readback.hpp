@@ -57,6 +57,15 @@ public:
         state_->watch_itself(state_);
     }
 
+    /// Does not compile.
+    template <class Handler>
+    requires(!std::invocable<Handler, std::size_t, std::span<const T>>)
+        Readback(std::size_t, Handler, [[maybe_unused]] int slots = 16) {
+        static_assert(sizeof(Handler) == 0,
+                      "sluice::Readback: the handler must be callable as handler(std::size_t index, "
+                      "std::span<const T> values)");
+    }
+
     Readback(const Readback&) = delete;            ///< Cannot be copied.
     Readback& operator=(const Readback&) = delete; ///< Cannot be assigned.
     /// Waits for copies under way.

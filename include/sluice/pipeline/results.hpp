@@ -47,6 +47,11 @@ struct NoBatches {
 /// return. Each is an `Out`. Iterated once. The pipeline and the source must outlive it; it can be neither copied nor moved.
 template <class Pipe, class Source, class Out, class Stop = detail::NeverStop>
 class Results {
+    static_assert(
+        !std::is_void_v<Out>,
+        "sluice::Pipeline::run: the last stage makes nothing; give it an output, with a slot maker, that the "
+        "loop reads");
+
 public:
     /// Asks for nothing yet. Called by `run` and `drain`.
     Results(Pipe& pipeline, Source& source, Stop stop = {})

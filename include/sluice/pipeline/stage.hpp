@@ -97,6 +97,10 @@ using StageBackend = typename detail::CallableTraits<std::decay_t<Function>>::ba
 /// and as an NVTX range where the program includes `pipeline/nvtx.hpp`.
 template <class Function, Backend B = StageBackend<Function>>
 class Stage {
+    static_assert(
+        !detail::takes_stream_late<typename detail::Signature<Function>::parameters>,
+        "sluice::Stage: a callable takes its stream first, as in (stream, const Batch&, const In&..., Out&)");
+
 public:
     /// What the stage calls.
     using Callable = Function;
@@ -152,6 +156,13 @@ private:
     StageOptions<B> options_;
     [[no_unique_address]] detail::Declared<B> declared_;
 };
+
+namespace detail {
+template <class T>
+inline constexpr bool is_stage = false;
+template <class Function, class B>
+inline constexpr bool is_stage<Stage<Function, B>> = true;
+} // namespace detail
 
 /// Of a callable, for the backend of its stream or of the options.
 template <class Function, Backend B = StageBackend<Function>>

@@ -37,6 +37,22 @@ public:
               Stages<Producer, Consumer>(std::move(first), std::move(second)), options) {}
 };
 
+/// \cond
+// What is deduced where it is made of something else.
+template <class... Given>
+class TwoStreamPipeline<detail::Types<Given...>, void, void> {
+    static_assert(
+        detail::never<Given...>,
+        "sluice::TwoStreamPipeline: it is made of two stages and what makes the slots between them, as in "
+        "TwoStreamPipeline{a, b, make, {.slots = 3}}; more stages take Pipeline{Stages{...}, Slots{...}}");
+
+public:
+    explicit TwoStreamPipeline(const Given&..., PipelineOptions = {}) {}
+};
+template <class... Given>
+TwoStreamPipeline(Given...) -> TwoStreamPipeline<detail::Types<Given...>, void, void>;
+/// \endcond
+
 /// Of two stages, and what makes the slots between them.
 template <class Producer, class Consumer, class MakeSlot>
 TwoStreamPipeline(Producer, Consumer, MakeSlot, PipelineOptions = {})

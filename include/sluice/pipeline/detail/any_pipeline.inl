@@ -3,6 +3,20 @@
 
 namespace sluice {
 
+/// \cond
+// What is deduced without a batch.
+template <class... Given>
+class AnyPipeline<detail::Types<Given...>, Host> {
+    static_assert(detail::never<Given...>,
+                  "sluice::AnyPipeline: name the batch that it takes, as in AnyPipeline<Batch>{...}");
+
+public:
+    explicit AnyPipeline(const Given&..., PipelineOptions = {}) {}
+};
+template <class... Given>
+AnyPipeline(Given...) -> AnyPipeline<detail::Types<Given...>, Host>;
+/// \endcond
+
 /// All that is asked of a pipeline whose type is not known.
 template <class Batch, Backend B>
 struct AnyPipeline<Batch, B>::Held {

@@ -29,9 +29,6 @@ template <class Source, StopRequest Stop>
 Results<Pipeline<Stages<Ss...>, Slots<Makers...>>, Source,
         typename Pipeline<Stages<Ss...>, Slots<Makers...>>::result_type, Stop>
 Pipeline<Stages<Ss...>, Slots<Makers...>>::run(Source& source, Stop stop) {
-    static_assert(Shape::has_result,
-                  "sluice::Pipeline::run: the last stage makes nothing; give it an output, with a slot "
-                  "maker, that the loop reads");
     return Results<Pipeline, Source, result_type, Stop>(*this, source, std::move(stop));
 }
 

@@ -70,8 +70,33 @@ struct FitsTogether {
         Fault != PlanFault::device_memory_on_cpu,
         "sluice::Pipeline: a stage's callable takes no stream, so it runs on the CPU, and is handed device "
         "memory, which the host cannot read; let it take (stream, ...), or hand it a PinnedBuffer");
+    static_assert(Fault != PlanFault::returned,
+                  "sluice::Pipeline: a stage returns what another one takes, and what a stage returns is "
+                  "ignored; let it take "
+                  "its output as its last parameter, by reference, and write there");
     static constexpr bool value = Fault == PlanFault::none;
 };
+
+template <class Result, class... Inputs>
+constexpr bool is_taken(Types<Inputs...>) {
+    return (std::is_same_v<Result, std::remove_cvref_t<Inputs>> || ...);
+}
+/// The first stage that returns what a stage takes; as many as there are: none does.
+template <class Shape, std::size_t... Is>
+constexpr std::size_t find_returned(std::index_sequence<Is...>) {
+    const auto returned = []<class Result>(std::type_identity<Result>) {
+        return std::is_class_v<Result> &&
+               (is_taken<Result>(
+                    typename CallableTraits<typename Shape::template StageAt<Is>::Callable>::inputs{}) ||
+                ...);
+    };
+    std::size_t found = 0;
+    (void)((returned(std::type_identity<
+                     typename Signature<typename Shape::template StageAt<Is>::Callable>::result>{}) ||
+            (++found, false)) ||
+           ...);
+    return found;
+}
 
 template <class T>
 struct WithoutTag {
@@ -143,7 +168,13 @@ constexpr bool check_plan() {
     constexpr FoundFault found =
         Shape::sound ? find_device_memory_on_cpu<Shape>(std::make_index_sequence<Shape::stages>{})
                      : Shape::bindings.found;
-    if constexpr (found.fault == PlanFault::left_over || found.fault == PlanFault::makes_nothing)
+    constexpr bool lacks_output = found.fault == PlanFault::later || found.fault == PlanFault::unmade ||
+                                  found.fault == PlanFault::left_over;
+    constexpr std::size_t returned =
+        lacks_output ? find_returned<Shape>(std::make_index_sequence<Shape::stages>{}) : Shape::stages;
+    if constexpr (returned < Shape::stages)
+        return FitsTogether<typename Shape::template StageAt<returned>, returned, PlanFault::returned>::value;
+    else if constexpr (found.fault == PlanFault::left_over || found.fault == PlanFault::makes_nothing)
         return FitsTogether<std::tuple_element_t<found.number, typename Shape::Makers>, found.number,
                             found.fault>::value;
     else

@@ -52,6 +52,7 @@ enum class PlanFault {
     unread,
     changed_by_one_of_several,
     device_memory_on_cpu,
+    returned,
 };
 
 /// A fault, and the number of the stage, or else of the slot maker, that has it.

@@ -12,6 +12,10 @@
 
 namespace sluice::detail {
 
+/// For what is refused where it is used.
+template <class... Ts>
+inline constexpr bool never = false;
+
 template <class... Ts>
 struct Types {
     static constexpr std::size_t count = sizeof...(Ts);
@@ -22,29 +26,32 @@ template <class Function>
 struct Signature {
     static constexpr bool known = false;
     using parameters = Types<>;
+    using result = void;
 };
-template <class... Ps>
+template <class Result, class... Ps>
 struct KnownSignature {
     static constexpr bool known = true;
     using parameters = Types<Ps...>;
+    using result = std::remove_cvref_t<Result>;
 };
 template <class Result, class... Ps>
-struct Signature<Result (*)(Ps...)> : KnownSignature<Ps...> {};
+struct Signature<Result (*)(Ps...)> : KnownSignature<Result, Ps...> {};
 template <class Result, class... Ps>
-struct Signature<Result (*)(Ps...) noexcept> : KnownSignature<Ps...> {};
+struct Signature<Result (*)(Ps...) noexcept> : KnownSignature<Result, Ps...> {};
 template <class Member>
 struct MemberSignature {
     static constexpr bool known = false;
     using parameters = Types<>;
+    using result = void;
 };
 template <class Result, class Class, class... Ps>
-struct MemberSignature<Result (Class::*)(Ps...)> : KnownSignature<Ps...> {};
+struct MemberSignature<Result (Class::*)(Ps...)> : KnownSignature<Result, Ps...> {};
 template <class Result, class Class, class... Ps>
-struct MemberSignature<Result (Class::*)(Ps...) const> : KnownSignature<Ps...> {};
+struct MemberSignature<Result (Class::*)(Ps...) const> : KnownSignature<Result, Ps...> {};
 template <class Result, class Class, class... Ps>
-struct MemberSignature<Result (Class::*)(Ps...) noexcept> : KnownSignature<Ps...> {};
+struct MemberSignature<Result (Class::*)(Ps...) noexcept> : KnownSignature<Result, Ps...> {};
 template <class Result, class Class, class... Ps>
-struct MemberSignature<Result (Class::*)(Ps...) const noexcept> : KnownSignature<Ps...> {};
+struct MemberSignature<Result (Class::*)(Ps...) const noexcept> : KnownSignature<Result, Ps...> {};
 template <class Function>
 requires requires { &Function::operator(); }
 struct Signature<Function> : MemberSignature<decltype(&Function::operator())> {};
@@ -103,6 +110,13 @@ struct StreamParameter<Native> {
     static constexpr bool is_stream = true;
     using backend = typename BackendOfNativeStream<Native>::type;
 };
+
+/// Whether a stream is among the parameters behind the first.
+template <class Parameters>
+inline constexpr bool takes_stream_late = false;
+template <class First, class... Rest>
+inline constexpr bool
+    takes_stream_late<Types<First, Rest...>> = (StreamParameter<std::remove_cvref_t<Rest>>::is_stream || ...);
 
 /// What a stage's callable takes, apart from its stream. A generic callable takes a stream of `DefaultBackend`.
 template <class Parameters>
