@@ -33,6 +33,12 @@ template <class B>
 struct Plain {
     PinnedBuffer<int, B> values;
 };
+// What may be made longer.
+template <class B>
+struct Several {
+    std::vector<PinnedBuffer<int, B>> parts;
+};
+struct Tag;
 struct Batch {
     int number;
 };
@@ -112,6 +118,33 @@ TEST_CASE("try_submit takes no batch whose slot a CPU stage has still to read on
         check_try_submit<Apart>(schedule);
     }
 }
+
+TEST_CASE("a CPU stage finds the vector of buffers that was made for its batch") {
+    for (const Schedule schedule : {Schedule::overlapped, Schedule::graphed}) {
+        CAPTURE(std::string(to_string(schedule)));
+        std::atomic<bool> held{true};
+        std::vector<std::size_t> seen;
+        Stage part{"part", [](BasicStreamRef<Apart>, const Batch& batch, Several<Apart>& out) {
+                       out.parts.clear();
+                       for (int i = 0; i <= batch.number; ++i)
+                           out.parts.emplace_back(1);
+                   }};
+        Stage read{"read", [&](const Several<Apart>& in) {
+                       while (held)
+                           std::this_thread::yield();
+                       seen.push_back(in.parts.size());
+                   }};
+        Pipeline pipeline{Stages{part, read}, Slots{[](int) { return Several<Apart>{}; }},
+                          PipelineOptions{.schedule = schedule, .slots = 2}};
+        CHECK(pipeline.try_submit(Batch{0}));
+        CHECK(pipeline.try_submit(Batch{1}));
+        CHECK_FALSE(pipeline.try_submit(Batch{2})); // The first one's vector has still to be read.
+        held = false;
+        pipeline.submit(Batch{3});
+        pipeline.finish();
+        CHECK(seen == std::vector<std::size_t>{1, 2, 4});
+    }
+}
 #endif
 
 TEST_CASE("a stage whose numbers a CPU stage reads sets them for each batch, under graphs too") {
@@ -160,8 +193,36 @@ TEST_CASE("a stage whose numbers no CPU stage reads runs in graphs, beside a CPU
     CHECK(calls < batches);
 }
 
+TEST_CASE("a stage whose slot is of buffers alone is captured, though a CPU stage reads it") {
+    using B = TestBackend;
+    const BasicStream<B> stream;
+    DeviceBuffer<int, B> sevens(1);
+    copy_and_wait(stream, sevens, std::vector<int>{7});
+    const auto calls_of = [&](auto make) {
+        using Slot = decltype(make(0));
+        int calls = 0;
+        Stage fill_it{"fill", [&](BasicStreamRef<B> on, Slot& out) {
+                          copy(on, out.values, sevens);
+                          ++calls;
+                      }};
+        Stage read{"read", [](const Slot& in) { CHECK(in.values[0] == 7); }};
+        Pipeline pipeline{Stages{fill_it, read}, Slots{make},
+                          PipelineOptions{.schedule = Schedule::graphed, .graphs = {.on_refusal = nullptr}}};
+        for (int i = 0; i < batches; ++i)
+            (void)pipeline.submit(Batch{0});
+        pipeline.finish();
+        return calls;
+    };
+    CHECK(calls_of([](int) { return Plain<B>{PinnedBuffer<int, B>(1)}; }) < batches);
+    CHECK(calls_of([](int) { return Tagged<Tag, Plain<B>>{Plain<B>{PinnedBuffer<int, B>(1)}}; }) < batches);
+    CHECK(calls_of([](int) { return Counted<B>{PinnedBuffer<int, B>(1)}; }) == batches);
+}
+
 TEST_CASE("a slot has a part on the host unless it is of buffers and spans alone") {
     using B = TestBackend;
+    CHECK_FALSE(detail::has_host_part<Tagged<Tag, Plain<B>>>());
+    CHECK(detail::has_host_part<Tagged<Tag, Counted<B>>>());
+    CHECK(detail::has_host_part<std::vector<DeviceBuffer<int, B>>>());
     CHECK(detail::has_host_part<Counted<B>>());
     CHECK(detail::has_host_part<int>());
     CHECK(detail::has_host_part<std::vector<int>>());

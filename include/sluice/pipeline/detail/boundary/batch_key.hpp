@@ -16,7 +16,22 @@
 #include <sluice/backend/error.hpp>
 #include <sluice/memory/detail/allocations.hpp>
 
+namespace sluice {
+template <class Tag, class T>
+struct Tagged;
+} // namespace sluice
+
 namespace sluice::detail {
+
+/// What a tag stands before.
+template <class T>
+struct WithoutTag {
+    using type = T;
+};
+template <class Tag, class T>
+struct WithoutTag<Tagged<Tag, T>> {
+    using type = T;
+};
 
 /// One address for each type.
 template <class T>

@@ -56,10 +56,12 @@ constexpr bool told_by_bytes() {
 }
 
 /// Whether a callable may set something in a slot of type `T` on the host when it is called. The buffers and spans of sluice are
-/// there for what it enqueues.
+/// there for what it enqueues; a vector of them may be made longer.
 template <class T>
 constexpr bool has_host_part() {
-    if constexpr (std::is_array_v<T>) {
+    if constexpr (!std::is_same_v<T, typename WithoutTag<T>::type>) {
+        return has_host_part<typename WithoutTag<T>::type>();
+    } else if constexpr (std::is_array_v<T>) {
         return has_host_part<std::remove_all_extents_t<T>>();
     } else if constexpr (IsStdArray<T>::value) {
         return has_host_part<typename T::value_type>();

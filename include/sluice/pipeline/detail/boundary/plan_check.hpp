@@ -98,15 +98,6 @@ constexpr std::size_t find_returned(std::index_sequence<Is...>) {
     return found;
 }
 
-template <class T>
-struct WithoutTag {
-    using type = T;
-};
-template <class Tag, class T>
-struct WithoutTag<Tagged<Tag, T>> {
-    using type = T;
-};
-
 /// Whether a value is, or shows itself to have nothing but, device memory.
 template <class Value>
 constexpr bool is_device_memory() {

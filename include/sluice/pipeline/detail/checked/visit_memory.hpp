@@ -12,11 +12,6 @@
 #include <sluice/memory/detail/checked/declared_range.hpp>
 #include <sluice/pipeline/detail/boundary/batch_key.hpp>
 
-namespace sluice {
-template <class Tag, class T>
-struct Tagged;
-} // namespace sluice
-
 namespace sluice::detail {
 
 template <class T>
@@ -34,12 +29,6 @@ checked::Range range_of_elements(const T& range) {
     return bytes;
 }
 
-template <class T>
-struct BaseOfTagged {};
-template <class Tag, class T>
-struct BaseOfTagged<Tagged<Tag, T>> {
-    using type = T;
-};
 /// A pointer that owns an object, alone or with others.
 template <class T>
 concept OwningPointer = requires(const T& value) {
@@ -94,8 +83,8 @@ void visit_memory(const T& value, Visit& visit) {
             for (const auto& element : value)
                 visit_memory(element, visit);
         }
-    } else if constexpr (requires { typename BaseOfTagged<T>::type; }) {
-        visit_memory(static_cast<const typename BaseOfTagged<T>::type&>(value), visit);
+    } else if constexpr (!std::is_same_v<T, typename WithoutTag<T>::type>) {
+        visit_memory(static_cast<const typename WithoutTag<T>::type&>(value), visit);
     } else if constexpr (std::is_empty_v<T>) {
         return;
     } else if constexpr (PlainAggregate<T>) {
