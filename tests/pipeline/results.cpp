@@ -7,6 +7,7 @@
 #include "pipeline/capturable.hpp"
 #include "pipeline/dag.hpp"
 #include "support/delayed_backend.hpp"
+#include "support/error_text.hpp"
 #include "support/sanitized.hpp"
 
 namespace pipeline_results {
@@ -208,6 +209,45 @@ TEST_CASE("run: a submit takes the slots of what a loop has left") {
         (void)dag.expected(batches, &expected);
         expected.erase(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(submitted * words));
         CHECK(results == expected);
+    });
+}
+
+TEST_CASE("run: a submit within the loop is refused, and the next loop goes on with the source") {
+    for_each_way([]<class D>(PipelineOptions options) {
+        for (const bool drains : {false, true}) {
+            CAPTURE(drains);
+            D dag(words);
+            options.slots = slots_for(dag, options);
+            if (drains && options.slots == 1)
+                continue; // A loop that is left early has seen all.
+            auto pipeline = dag.pipeline(options);
+            const Inputs<B> inputs(1, words);
+            Source source{make_slot, fill_slot, source_of(20)};
+            std::size_t seen = 0;
+            const auto submits_in = [&](auto&& results) {
+                for (const auto& result : results) {
+                    (void)result;
+                    if (++seen == 3 || drains)
+                        pipeline.submit(inputs[0]).stays();
+                }
+            };
+            if (drains) {
+                for (const auto& result : pipeline.run(source)) {
+                    (void)result;
+                    break;
+                }
+                CHECK(contains(text_of([&] { submits_in(pipeline.drain()); }),
+                               "run: a batch was submitted within the loop over results"));
+                CHECK(seen <= 1);
+            } else {
+                CHECK(contains(text_of([&] { submits_in(pipeline.run(source)); }),
+                               "run: a batch was submitted within the loop over results"));
+                CHECK(seen == 3);
+            }
+            for (const auto& result : pipeline.run(source))
+                (void)result;
+            CHECK(pipeline.submitted() == 21);
+        }
     });
 }
 

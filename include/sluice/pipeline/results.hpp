@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <sluice/backend/error.hpp>
 #include <sluice/pipeline/batch_read.hpp>
 
 namespace sluice {
@@ -98,7 +99,8 @@ public:
     explicit Iterator(Results& results) : results_(&results) { results_->advance(); }
     /// The result. Good, and not written, until the iterator is moved on.
     std::add_lvalue_reference_t<const Out> operator*() const noexcept { return *results_->shown_; }
-    /// Gives the result back, submits the next batch, and waits for the next result. Throws `Error`.
+    /// Gives the result back, submits the next batch, and waits for the next result. Throws `Error`, also where the loop's body has
+    /// submitted a batch to the pipeline itself.
     Iterator& operator++() {
         results_->advance();
         return *this;
@@ -125,10 +127,14 @@ typename Results<Pipe, Source, Out, Stop>::Iterator Results<Pipe, Source, Out, S
 template <class Pipe, class Source, class Out, class Stop>
 void Results<Pipe, Source, Out, Stop>::advance() {
     shown_ = nullptr;
-    if constexpr (has_batches)
-        submit_ahead();
     auto& core = pipeline_.core();
     detail::ResultsLeft& left = core.results_left();
+    if (left.end != pipeline_.submitted())
+        throw Error(
+            "run: a batch was submitted within the loop over results, and takes the slot of one that is "
+            "still to come; submit it before the loop or behind it, or on another pipeline");
+    if constexpr (has_batches)
+        submit_ahead();
     if (const std::size_t next = core.next_result(left.next); next < left.end) {
         left.next = next;
         shown_ = static_cast<const Out*>(core.await_result(left.next));
