@@ -82,7 +82,6 @@ class StageGraphs:
         self.eager = self.replays = 0
         self.refusal = ""
         self.changes: collections.Counter = collections.Counter()  # why graphs were dropped
-        self.compared = False
         self.dropped = 0  # how often graphs were
 
     def again(self, slot: int, inputs: Any) -> Optional[Captured]:
@@ -282,7 +281,7 @@ class StageGraphs:
 
     def first_replay(self, form: Form, captured: Captured, inputs: Any) -> tuple[Any, bool]:
         """Runs the batch eagerly too, and compares bits. The batch counts once."""
-        if self.compared and not self.careful or form.reach is None or form.reach.notes:
+        if form.compared and not self.careful or form.reach is None or form.reach.notes:
             return self.replayed(form, captured)
         given = tensors_of(inputs)
         written = [*form.written, *(bytes_of(given[place]) for place in form.written_inputs)]
@@ -309,7 +308,7 @@ class StageGraphs:
         again()
         outputs, fixed = self.replayed(form, captured)
         if same([*tensors_of(outputs), *written], expected):
-            self.compared = True
+            form.compared = True
             return outputs, fixed
         again()
         if same(eager(), expected):
