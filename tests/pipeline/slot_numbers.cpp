@@ -169,11 +169,9 @@ TEST_CASE("a stage whose numbers no CPU stage reads runs in graphs, beside a CPU
         DeviceBuffer<int, B> values{1};
         int number = -1;
     };
-    int calls = 0;
-    Stage count{"count", [&](BasicStreamRef<B> on, const Batch& batch, Numbered& out) {
+    Stage count{"count", [](BasicStreamRef<B> on, const Batch& batch, Numbered& out) {
                     fill(on, out.values, batch.number);
                     out.number = 1;
-                    ++calls;
                 }};
     Stage pass{"pass", [](BasicStreamRef<B> on, const Numbered& in, Plain<B>& out) {
                    copy(on, out.values, in.values);
@@ -190,7 +188,8 @@ TEST_CASE("a stage whose numbers no CPU stage reads runs in graphs, beside a CPU
     }
     pipeline.finish();
     CHECK(seen == expected);
-    CHECK(calls < batches);
+    // Both of them: for each batch once, but for the first ones.
+    CHECK(pipeline.graph_counters().replays > batches);
 }
 
 TEST_CASE("a stage whose slot is of buffers alone is captured, though a CPU stage reads it") {

@@ -278,12 +278,15 @@ TEST_CASE("stage times: what a submit waited for results to arrive") {
     for (const int places : {1, 8}) {
         CAPTURE(places);
         DeviceBuffer<Word, B> value(1);
+        const BasicStream<B> stream;
+        fill(stream, value, Word{1});
+        stream.sync();
         Readback<Word, B> results(
             1, [](auto, auto) {}, places);
         Pipeline pipeline{Stages{Stage{"only",
-                                       [&](Ref stream, const Number&) {
-                                           ops::spin(stream.get(), 10 * first_takes);
-                                           results.push(stream, value);
+                                       [&](Ref on, const Number&) {
+                                           ops::spin(on.get(), 10 * first_takes);
+                                           results.push(on, value);
                                        }}},
                           Slots{},
                           {.timed_batches = 6}};
