@@ -187,7 +187,7 @@ def test_attributes_of_a_container(make, schedule, device):
 
 
 class WrongForSome(GraphingDevice):
-    """Graphs of batches of two rows give other bits, as one does that reads the host's memory again."""
+    """Graphs of batches of two rows give other bits."""
 
     def capture(self, stream, work, memory, generators):
         graph, outputs = super().capture(stream, work, memory, generators)

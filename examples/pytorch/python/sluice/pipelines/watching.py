@@ -118,7 +118,7 @@ class Operations(TorchDispatchMode):
         elif name.startswith("aten.index_put") and has_mask(args) and (args[2].numel() > 1 or len(args) > 3 and args[3]):
             self.refusals.append(f"{name} looks on the host where a mask is true")
         elif name.startswith("aten._cudnn_rnn") and "flatten" not in name:
-            self.refusals.append(f"{name} has lengths on the host, which a graph reads again when they may be others")
+            self.refusals.append(f"{name} is a recurrent network of cuDNN's, which is not made a graph")
         elif func.namespace in ("c10d", "_c10d_functional"):
             self.refusals.append(f"{name} talks to other processes")
         if torch.Tag.nondeterministic_seeded in tags:
