@@ -2,7 +2,7 @@
 
 A form of batches (keys, nesting, shapes, numbers) becomes graphs in steps: one runs eagerly; two are watched, which tells
 what the stage reads and does; one must leave all of that as it was; then a slot whose tensors have lain in one place twice is
-captured, and its first replay is compared with an eager run. Before each replay the guard is asked.
+captured, and its first two replays are compared with eager runs. Before each replay the guard is asked.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ from sluice.pipelines.watching import Watch, bytes_of, storages_of
 
 MOST_FORMS = 8  # that are looked after, and graphs of a slot
 MOST_GRAPHS = 4
+LOOKS = 2  # at replays of a form
 SEEN = object()  # in place of a graph: the tensors have lain there once
 
 
 class Captured:
     def __init__(self, graph: Any, outputs: Any, gradients: list) -> None:
         self.graph, self.outputs, self.gradients = graph, outputs, gradients
+        self.is_looked_at = True  # its first two replays may be compared with eager runs
 
 
 class Recent:
@@ -116,6 +118,9 @@ class StageGraphs:
                 found = None
         if isinstance(found, Captured):
             self.recent[slot] = Recent(inputs, signature, form, found)
+            if found.is_looked_at:  # other graphs have been in its memory since the first replay
+                found.is_looked_at = False
+                return self.compared_replay(form, found, inputs)
             return self.replayed(form, found)
         self.recent[slot] = None
         return self.otherwise(slot, stream, inputs, signature, form, written)
@@ -152,7 +157,7 @@ class StageGraphs:
         if captured is None:
             return self.eagerly(inputs)
         place[signature] = captured
-        result = self.first_replay(form, captured, inputs)
+        result = self.compared_replay(form, captured, inputs)
         self.device.release()  # what eager runs worked in: the graph has memory of its own
         return result
 
@@ -279,9 +284,9 @@ class StageGraphs:
             return []
         return [(leaf, leaf.grad) for leaf, before in undo.gradients if leaf.grad is not before]
 
-    def first_replay(self, form: Form, captured: Captured, inputs: Any) -> tuple[Any, bool]:
+    def compared_replay(self, form: Form, captured: Captured, inputs: Any) -> tuple[Any, bool]:
         """Runs the batch eagerly too, and compares bits. The batch counts once."""
-        if form.compared and not self.careful or form.reach is None or form.reach.notes:
+        if form.compared >= LOOKS and not self.careful or form.reach is None or form.reach.notes:
             return self.replayed(form, captured)
         given = tensors_of(inputs)
         written = [*form.written, *(bytes_of(given[place]) for place in form.written_inputs)]
@@ -308,7 +313,7 @@ class StageGraphs:
         again()
         outputs, fixed = self.replayed(form, captured)
         if same([*tensors_of(outputs), *written], expected):
-            form.compared = True
+            form.compared += 1
             return outputs, fixed
         again()
         if same(eager(), expected):
