@@ -197,24 +197,20 @@ TEST_CASE("a stage whose slot is of buffers alone is captured, though a CPU stag
     const BasicStream<B> stream;
     DeviceBuffer<int, B> sevens(1);
     copy_and_wait(stream, sevens, std::vector<int>{7});
-    const auto calls_of = [&](auto make) {
+    const auto replays_of = [&](auto make) {
         using Slot = decltype(make(0));
-        int calls = 0;
-        Stage fill_it{"fill", [&](BasicStreamRef<B> on, Slot& out) {
-                          copy(on, out.values, sevens);
-                          ++calls;
-                      }};
+        Stage fill_it{"fill", [&](BasicStreamRef<B> on, Slot& out) { copy(on, out.values, sevens); }};
         Stage read{"read", [](const Slot& in) { CHECK(in.values[0] == 7); }};
         Pipeline pipeline{Stages{fill_it, read}, Slots{make},
                           PipelineOptions{.schedule = Schedule::graphed, .graphs = {.on_refusal = nullptr}}};
         for (int i = 0; i < batches; ++i)
             (void)pipeline.submit(Batch{0});
         pipeline.finish();
-        return calls;
+        return pipeline.graph_counters().replays;
     };
-    CHECK(calls_of([](int) { return Plain<B>{PinnedBuffer<int, B>(1)}; }) < batches);
-    CHECK(calls_of([](int) { return Tagged<Tag, Plain<B>>{Plain<B>{PinnedBuffer<int, B>(1)}}; }) < batches);
-    CHECK(calls_of([](int) { return Counted<B>{PinnedBuffer<int, B>(1)}; }) == batches);
+    CHECK(replays_of([](int) { return Plain<B>{PinnedBuffer<int, B>(1)}; }) > 0);
+    CHECK(replays_of([](int) { return Tagged<Tag, Plain<B>>{Plain<B>{PinnedBuffer<int, B>(1)}}; }) > 0);
+    CHECK(replays_of([](int) { return Counted<B>{PinnedBuffer<int, B>(1)}; }) == 0);
 }
 
 TEST_CASE("a slot has a part on the host unless it is of buffers and spans alone") {
