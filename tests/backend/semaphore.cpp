@@ -301,6 +301,26 @@ TEST_CASE("destroying a semaphore ends the waits that cannot be signalled any mo
         stream.sync();
 }
 
+TEST_CASE("destroying a semaphore ends such a wait, too, behind many that have been signalled") {
+    if (!streams_overlap<B>())
+        return;
+    const BasicStream<B> stream, other;
+    {
+        TestSemaphore never, semaphore;
+        never.wait(stream, 1);
+        for (std::uint32_t value = 1; value <= 300; ++value) {
+            semaphore.signal(other, value);
+            semaphore.wait(other, value);
+            if (value % 50 == 0)
+                other.sync();
+        }
+    }
+    if constexpr (!KernelGraphBackend<B>)
+        CHECK(contains(text_of([&] { stream.sync(); }), "waits for the value 1, which was not signalled"));
+    else
+        stream.sync();
+}
+
 TEST_CASE("a stream that an exception destroys does not wait for what will not be signalled") {
     if (!streams_overlap<B>())
         return;
