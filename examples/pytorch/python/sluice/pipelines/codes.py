@@ -24,8 +24,22 @@ def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def names_in(code: types.CodeType) -> set[str]:
-    """Attributes and globals, and strings, which may be such names."""
-    return {name for inner in codes_in(code) for name in [*inner.co_names, *(c for c in inner.co_consts if isinstance(c, str))]}
+    """Attributes and globals, and strings, which may be such names, as those of a `match` in a tuple are."""
+    return {name for inner in codes_in(code) for constant in [inner.co_names, *inner.co_consts]
+            for name in (constant if isinstance(constant, tuple) else (constant,)) if isinstance(name, str)}
+
+
+def imported(name: str, known: dict) -> Iterator[str]:
+    """What `import name`, or `from .name import`, finds in `sys.modules`: the module, and the packages that it is in."""
+    package = known.get("__package__") or ""
+    while True:
+        whole = ".".join(part for part in (package, name) if part)
+        for end in range(len(whole) + 1):
+            if (end == len(whole) or whole[end] == ".") and whole[:end] in sys.modules:
+                yield whole[:end]
+        if not package:
+            return
+        package = package.rpartition(".")[0]
 
 
 def file_of(kind: type) -> str:

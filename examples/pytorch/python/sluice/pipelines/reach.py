@@ -18,10 +18,10 @@ from typing import Any
 
 import torch
 
-from sluice.pipelines.codes import codes_in, file_of, hooks_of_all, is_put_into_builtins, names_in, slots_of
+from sluice.pipelines.codes import codes_in, file_of, hooks_of_all, imported, is_put_into_builtins, names_in, slots_of
 from sluice.pipelines.guards import Guard
 from sluice.pipelines.trees import attribute_of
-from sluice.pipelines.watching import LIMIT, Watch, is_library, key_of, storages_of
+from sluice.pipelines.watching import KNOWN_MODULES, LIMIT, Watch, is_library, key_of, storages_of
 
 ATOMS = (int, float, complex, bool, str, bytes, type(None), type(...), torch.dtype, torch.device, torch.Size, torch.layout,
          torch.memory_format, range, slice, enum.Enum, torch.finfo, torch.iinfo, type(NotImplemented), re.Pattern, pathlib.PurePath)
@@ -206,13 +206,13 @@ class Reach:
         if library:
             return
         self.guard.attribute(function, "__code__", code, f"the code of {path}")
-        self.guard.attribute(function, "__defaults__", function.__defaults__, f"defaults of {path}")
+        for name in ("__defaults__", "__kwdefaults__"):
+            self.guard.attribute(function, name, getattr(function, name), f"defaults of {path}")
         for held in [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]:
             self.visit(held, f"a default of {path}", depth + 1, force)
         if function.__kwdefaults__:
             self.container(function.__kwdefaults__, f"defaults of {path}", depth)
-        if getattr(function, "__dict__", None):
-            self.members(function.__dict__, self.names, path, depth)
+        self.members(function.__dict__, self.names, path, depth)
         self.globals_of(code, function.__globals__, depth, force)
 
     def globals_of(self, code: types.CodeType, known: dict, depth: int, force: bool) -> None:
@@ -226,27 +226,29 @@ class Reach:
                         self.seen[(id(owner), name)] = held  # type: ignore[index]
                         self.guard.item(owner, name, held, name)
                     self.visit(held, name, depth + 1, force)
+                for name in imported(step.argval, known) if step.opname == "IMPORT_NAME" else ():
+                    self.guard.item(sys.modules, name, sys.modules[name], f"the module {name}")
+                    self.visit(sys.modules[name], name, depth + 1, force)
 
     def python_module(self, module: types.ModuleType, path: str, depth: int) -> None:
-        if module.__name__ == "os" and "environ" in self.names:
-            self.note("it uses os.environ of the host")
-        if module.__name__ == "numpy" and "random" in self.names:
-            self.note("it uses numpy.random of the host")
-        if not is_library(getattr(module, "__file__", None) or "<frozen>"):
+        host = {"os": "environ", "numpy": "random", "sys": "modules"}.get(module.__name__)
+        if host in self.names:
+            self.note(f"it uses {module.__name__}.{host} of the host")
+        file = getattr(module, "__file__", None) or module.__name__.split(".")[0]  # a folder without __init__.py has none
+        if file not in KNOWN_MODULES and not is_library(file):
             self.members(vars(module), [*self.names], path, depth)
 
     def kind(self, kind: type, path: str, depth: int, force: bool = False) -> None:
         """A class: functions of it that were called, and what its objects share."""
         force = force or issubclass(kind, torch.autograd.Function)  # whose backward runs on a thread of PyTorch's
-        for base in kind.__mro__:
+        for base in (*kind.__mro__, *type(kind).__mro__):
             if is_library(file_of(base)) or ("class", base) in self.seen:
                 continue
             self.seen[("class", base)] = base  # type: ignore[index]
             for name, held in list(vars(base).items()):
                 if isinstance(held, property):
-                    for part in (held.fget, held.fset):
-                        if isinstance(part, types.FunctionType):
-                            self.visit(part, f"{path}.{name}", depth + 1)
+                    for part in [part for part in (held.fget, held.fset) if isinstance(part, types.FunctionType)]:
+                        self.visit(part, f"{path}.{name}", depth + 1)
                     continue
                 held = getattr(held, "__func__", getattr(held, "func", held))
                 if callable(held):

@@ -21,11 +21,11 @@ NO_LIBRARY = ("site-packages" + os.sep, "dist-packages" + os.sep)
 # What is read there is another thing each time, or is an effect on the host.
 HOST_MODULES = {"time", "datetime", "random", "_random", "posix", "os", "io", "_io", "secrets", "uuid", "threading", "_thread",
                 "queue", "socket", "_socket", "subprocess", "logging", "multiprocessing", "asyncio", "select", "pickle",
-                "_pickle", "numpy.random", "tempfile", "shutil", "sqlite3", "csv", "_csv"}
+                "_pickle", "numpy.random", "tempfile", "shutil", "sqlite3", "csv", "_csv", "importlib"}
 KNOWN_MODULES = {*sys.stdlib_module_names, "torch", "numpy", "sluice"}
 ASIDE = (os.path.join("torch", "_dynamo", "convert_frame.py"), "<frozen importlib._bootstrap>")  # what goes on there is no stage's
 OF_GRADIENTS = {"zero_grad", "step", "backward", "grad", "clip_grad_norm_", "clip_grad_value_", "get_total_norm"}
-HOST_FUNCTIONS = (print, open, input, exec, eval, globals, locals)
+HOST_FUNCTIONS = (print, open, input, exec, eval, globals, locals, __import__)
 BY_NAME = (getattr, vars, dir)  # which look up attributes whose names are not in the code
 LIMIT = 5  # reasons of one kind
 
