@@ -198,11 +198,13 @@ class WrongForSome(GraphingDevice):
 
 
 @pytest.mark.parametrize("right", [0, 1])
-def test_the_first_graph_of_each_form_is_compared(right):
+@pytest.mark.parametrize("rows", [[4, 2], [2]])
+def test_the_first_graph_of_each_form_is_compared(rows, right):
     """Twice: other graphs have been in its memory by then."""
-    loader = [torch.full((2 if i % 2 else 4, 3), float(i)) for i in range(2 * COUNT)]
+    loader = [torch.full((rows[i % len(rows)], 3), float(i)) for i in range(2 * COUNT)]
     run = sluice.pipeline(lambda x: x * 2, schedule="graphed", device=WrongForSome())
     run.device.right = right
     for _ in range(2):
         assert all(torch.equal(found, x * 2) for x, found in zip(loader, run(loader)))
-    assert run.report().replays["<lambda>"] > COUNT / 2 and "other bits" in run.report().refusals["<lambda>"]
+    assert run.report().replays["<lambda>"] > COUNT / 2 or len(rows) == 1
+    assert "other bits" in run.report().refusals["<lambda>"]

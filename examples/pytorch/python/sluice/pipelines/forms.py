@@ -35,7 +35,7 @@ class Form:
         self.results: Optional[list[torch.Tensor]] = None  # without memory, in place of those that are copied in the graph
         self.refusal = ""
         self.replays = 0
-        self.compared = 0  # replays with eager runs
+        self.compared: set[bool] = set()  # with eager runs: a graph's first replay, a second one
 
     def forget(self) -> None:
         """Something changed. A stage that changes all the time is left alone for longer and longer."""
