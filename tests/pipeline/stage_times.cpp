@@ -241,11 +241,11 @@ TEST_CASE(
                              Stage{"second", [](Ref, const Nothing&) {}}},
                       Slots{make_nothing},
                       {.timed_batches = 4}};
-    const PinnedBuffer<Word, B> batches[2]{PinnedBuffer<Word, B>(1), PinnedBuffer<Word, B>(1)};
+    const PinnedBuffer<Word, B> buffers[2]{PinnedBuffer<Word, B>(1), PinnedBuffer<Word, B>(1)};
     BatchRead read[2];
     for (std::size_t i = 0; i < 8; ++i) {
         read[i % 2].wait();
-        read[i % 2] = pipeline.submit(batches[i % 2].span());
+        read[i % 2] = pipeline.submit(buffers[i % 2].span());
     }
     pipeline.finish();
     double waited = 0;

@@ -148,7 +148,8 @@ class TestRecurrentNetworks:
             return [train(*noise(x.cuda(), y.cuda())).item() for _ in range(2) for x, y in loader]
         run = sluice.pipeline(noise, train, schedule=schedule)
         found = [loss.item() for _ in range(2) for loss in run(loader)]
-        assert schedule != "graphed" or run.report().replays["noise"] > 40
+        # Of each form of batches some are worked on eagerly, and some are compared.
+        assert schedule != "graphed" or run.report().replays["noise"] > (40 if len(lengths) == 1 else 0)
         return found
 
     @pytest.mark.parametrize("schedule", ["serial", "overlapped", "graphed", "automatic"])
