@@ -249,32 +249,6 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("CPU stages: one that throws for a batch before the one that another stage throws for is told") {
-    const ScopedLatch latch;
-    Stage cpu{"cpu", [passes = latch.handle()](const std::size_t& batch) {
-                  if (batch == 3) {
-                      passes.pass();
-                      throw std::runtime_error("the earlier one");
-                  }
-              }};
-    Stage later{"later", [&](BasicStreamRef<B>, const std::size_t& batch) {
-                    if (batch == 5) {
-                        latch.open();
-                        throw std::runtime_error("the later one");
-                    }
-                }};
-    Pipeline pipeline{Stages{cpu, later}};
-    const Caught error([&] {
-        for (std::size_t batch = 0; batch < 8; ++batch)
-            pipeline.submit(batch);
-    });
-    REQUIRE(error);
-    CHECK(error->batch() == 3);
-    CHECK(error->stage() == "cpu");
-    CHECK(contains(error.text(), "its callable threw: the earlier one"));
-    CHECK_FALSE(latch.timed_out());
-}
-
 TEST_CASE("CPU stages: whichever call meets a fault first, it is reported with the stage and the batch that "
           "failed") {
     const Inputs<B> inputs(distinct, words);

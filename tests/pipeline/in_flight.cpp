@@ -2,7 +2,6 @@
 #include <atomic>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -12,7 +11,6 @@
 #include "support/delayed_backend.hpp"
 #include "support/error_text.hpp"
 #include "support/gate.hpp"
-#include "support/hooked_backend.hpp"
 #include "support/latch.hpp"
 #include "support/waits.hpp"
 
@@ -359,48 +357,6 @@ TEST_CASE("in_flight: less than none is refused") {
     Counted counted;
     CHECK(text_of([&] { (void)counted.pipeline({.in_flight = -1}); }) ==
           "in_flight is at least 1 batch (0: as many as is good), got -1");
-}
-
-// Counts waits of the calling thread.
-struct Waits {
-    static inline int events = 0;
-
-    template <class>
-    static void before(const char*) {}
-    template <class, class Native>
-    static void before(const char* function, Native) {
-        events += std::string_view(function) == "synchronize_event" ? 1 : 0;
-    }
-};
-
-TEST_CASE("Pipeline: a submit that comes after the batch before is through waits for no event") {
-    using W = Hooked<B, Waits>;
-    struct Nothing {};
-    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
-        CAPTURE(std::string(to_string(schedule)));
-        PinnedBuffer<Word, W> done(2);
-        AnyPipeline<int, W> pipeline(
-            Stages{Stage{"first",
-                         [&](BasicStreamRef<W> stream, const int&, Nothing&) {
-                             ops::add_racing(stream.get(), done.data(), done.data(), 0, 1);
-                         }},
-                   Stage{"last",
-                         [&](BasicStreamRef<W> stream, const Nothing&) {
-                             ops::add_racing(stream.get(), done.data() + 1, done.data() + 1, 0, 1);
-                         }}},
-            Slots{[](int) { return Nothing{}; }},
-            PipelineOptions{.schedule = schedule, .in_flight = 1, .graphs = {.on_refusal = nullptr}});
-        Waits::events = 0;
-        for (int batch = 0; batch < 12; ++batch) {
-            pipeline.submit(0);
-            for (std::size_t stage = 0; stage < 2; ++stage) {
-                while (!pipeline.stream(stage).is_done()) {
-                }
-            }
-        }
-        CHECK(Waits::events == 0);
-        CHECK((schedule != Schedule::graphed || pipeline.graph_counters().replays > 0));
-    }
 }
 
 } // namespace pipeline_in_flight

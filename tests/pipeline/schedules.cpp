@@ -1,8 +1,10 @@
 // Contracts 1 and 3: slots are written and read in order, and all schedules give the same bits.
 #include "pipeline/capturable.hpp"
 #include "support/delayed_backend.hpp"
+#include "support/hooked_backend.hpp"
 
 #include <cstdlib>
+#include <string_view>
 
 namespace pipeline_schedules {
 
@@ -62,6 +64,18 @@ void check_all_sizes() {
     }
 }
 
+// Counts waits of the calling thread.
+struct Waits {
+    static inline int events = 0;
+
+    template <class>
+    static void before(const char*) {}
+    template <class, class Native>
+    static void before(const char* function, Native) {
+        events += std::string_view(function) == "synchronize_event" ? 1 : 0;
+    }
+};
+
 } // namespace
 
 TEST_CASE("Contracts 1 and 3: one stage gives the same bits under each schedule, whatever the delays") {
@@ -92,6 +106,36 @@ TEST_CASE("Contract 3: verify_schedules agrees where the schedules do") {
     CHECK(verdict);
     CHECK(verdict.identical);
     CHECK(verdict.difference.empty());
+}
+
+TEST_CASE("Pipeline: a submit that comes after the batch before is through waits for no event") {
+    using W = Hooked<TestBackend, Waits>;
+    struct Nothing {};
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        CAPTURE(std::string(to_string(schedule)));
+        PinnedBuffer<Word, W> done(2);
+        AnyPipeline<int, W> pipeline(
+            Stages{Stage{"first",
+                         [&](BasicStreamRef<W> stream, const int&, Nothing&) {
+                             ops::add_racing(stream.get(), done.data(), done.data(), 0, 1);
+                         }},
+                   Stage{"last",
+                         [&](BasicStreamRef<W> stream, const Nothing&) {
+                             ops::add_racing(stream.get(), done.data() + 1, done.data() + 1, 0, 1);
+                         }}},
+            Slots{[](int) { return Nothing{}; }},
+            PipelineOptions{.schedule = schedule, .in_flight = 1, .graphs = {.on_refusal = nullptr}});
+        Waits::events = 0;
+        for (int batch = 0; batch < 12; ++batch) {
+            pipeline.submit(0);
+            for (std::size_t stage = 0; stage < 2; ++stage) {
+                while (!pipeline.stream(stage).is_done()) {
+                }
+            }
+        }
+        CHECK(Waits::events == 0);
+        CHECK((schedule != Schedule::graphed || pipeline.graph_counters().replays > 0));
+    }
 }
 
 } // namespace pipeline_schedules

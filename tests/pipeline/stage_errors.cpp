@@ -6,6 +6,7 @@
 
 #include "pipeline/chain.hpp"
 #include "pipeline/thrown.hpp"
+#include "support/latch.hpp"
 
 namespace pipeline_stage_errors {
 
@@ -304,6 +305,32 @@ TEST_CASE("a callable that is empty is refused when the pipeline is made") {
     const Stage taken = std::move(moved);
     CHECK(contains(made(moved), "its callable is empty, or was moved from"));
     CHECK(made(taken).empty());
+}
+
+TEST_CASE("CPU stages: one that throws for a batch before the one that another stage throws for is told") {
+    const ScopedLatch latch;
+    Stage cpu{"cpu", [passes = latch.handle()](const std::size_t& batch) {
+                  if (batch == 3) {
+                      passes.pass();
+                      throw std::runtime_error("the earlier one");
+                  }
+              }};
+    Stage later{"later", [&](BasicStreamRef<B>, const std::size_t& batch) {
+                    if (batch == 5) {
+                        latch.open();
+                        throw std::runtime_error("the later one");
+                    }
+                }};
+    Pipeline pipeline{Stages{cpu, later}};
+    const Caught error([&] {
+        for (std::size_t batch = 0; batch < 8; ++batch)
+            pipeline.submit(batch);
+    });
+    REQUIRE(error);
+    CHECK(error->batch() == 3);
+    CHECK(error->stage() == "cpu");
+    CHECK(contains(error.text(), "its callable threw: the earlier one"));
+    CHECK_FALSE(latch.timed_out());
 }
 
 } // namespace pipeline_stage_errors
