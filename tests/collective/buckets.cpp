@@ -243,8 +243,7 @@ TEST_CASE("a communicator and a bucketed reduction that were moved from are refu
     if (!enough_devices(1))
         return;
     const auto check_refused = [](const char* what, const auto& use) {
-        CHECK(text_of(use) == "the " + std::string(what) +
-                                  " was moved from or released; assign to it before it is used again");
+        CHECK(text_of(use) == moved_from(what));
     };
     std::vector<Comm> ends = communicators(1);
     const BasicStream<B> stream;

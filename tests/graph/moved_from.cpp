@@ -16,8 +16,7 @@ using namespace sluice::test;
 
 template <class Use>
 void check_refused(const char* what, Use&& use) {
-    CHECK(text_of(use) ==
-          "the " + std::string(what) + " was moved from or released; assign to it before it is used again");
+    CHECK(text_of(use) == moved_from(what));
 }
 
 TEST_CASE_TEMPLATE("a graph and an executable that were moved from are refused", B, TestBackend) {

@@ -140,10 +140,7 @@ TEST_CASE("AnyPipeline: one that was moved from is refused, and may be assigned 
     AnyPipeline<int, B> pipeline = make();
     AnyPipeline<int, B> moved = std::move(pipeline);
     const BasicStream<B> stream;
-    const auto check_refused = [](const auto& use) {
-        CHECK(text_of(use) ==
-              "the pipeline was moved from or released; assign to it before it is used again");
-    };
+    const auto check_refused = [](const auto& use) { CHECK(text_of(use) == moved_from("pipeline")); };
     check_refused([&] { pipeline.submit(1); });
     check_refused([&] { (void)pipeline.try_submit(1); });
     check_refused([&] { (void)pipeline.drain<int>(); });

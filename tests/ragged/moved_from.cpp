@@ -19,8 +19,7 @@ constexpr RaggedCapacity room{4, 16};
 
 template <class Use>
 void check_refused(const char* what, Use&& use) {
-    CHECK(text_of(use) ==
-          "the " + std::string(what) + " was moved from or released; assign to it before it is used again");
+    CHECK(text_of(use) == moved_from(what));
 }
 
 TEST_CASE_TEMPLATE("a ragged batch that was moved from has no rows to use", B, TestBackend) {

@@ -31,4 +31,9 @@ inline bool contains(std::string_view text, std::string_view part) {
     return text.find(part) != std::string_view::npos;
 }
 
+/// What a use of the owner `what`, such as "stream", throws once it was moved from.
+inline std::string moved_from(const std::string& what) {
+    return "the " + what + " was moved from or released; assign to it before it is used again";
+}
+
 } // namespace sluice::test
