@@ -107,16 +107,8 @@ TEST_CASE("rates: after an error of the source, or a reset, all begin anew") {
     Stage load{"load", [](Ref stream, const PinnedBuffer<Word, B>& batch, Block& out) {
                    copy(stream, out.words, batch);
                }};
-    Stage add{"add",
-              [](Ref stream, const Block& block, Sum& out, Turn turn) {
-                  if (turn.first())
-                      copy(stream, out.words, block.words);
-                  else
-                      ops::add_words(stream.get(), out.words.data(), block.words.data(), 1);
-              },
-              StageOptions<B>{.every = 4}};
     Stage give{"give", [](Ref stream, const Sum& sum, Block& out) { copy(stream, out.words, sum.words); }};
-    Pipeline failing{Stages{load, add, give}, Slots{make_block, make_sum, make_block}};
+    Pipeline failing{Stages{load, add_blocks(4), give}, Slots{make_block, make_sum, make_block}};
     std::vector<Word> seen;
     const std::string text = text_of([&] {
         for (const Block& block : failing.run(source))
@@ -139,23 +131,13 @@ TEST_CASE("rates: after an error of the source, or a reset, all begin anew") {
 
 TEST_CASE("rates: what was made of several batches is taken with that before it") {
     for_each_way([](const PipelineOptions& options) {
-        const Stage load{"load", [](Ref stream, const PinnedSpan<const Word, B>& batch, Block& out) {
-                             copy(stream, out.words, batch);
-                         }};
-        const Stage add{"add",
-                        [](Ref stream, const Block& block, Sum& out, Turn turn) {
-                            if (turn.first())
-                                copy(stream, out.words, block.words);
-                            else
-                                ops::add_words(stream.get(), out.words.data(), block.words.data(), 1);
-                        },
-                        StageOptions<B>{.every = 3}};
         const Stage both{"both", [](Ref stream, const Last<2, Sum>& sums, Block& out) {
                              copy(stream, out.words, sums[0].words);
                              if (sums.size() == 2)
                                  ops::add_words(stream.get(), out.words.data(), sums[1].words.data(), 1);
                          }};
-        Pipeline pipeline{Stages{load, add, both}, Slots{make_block, make_sum, make_block}, options};
+        Pipeline pipeline{Stages{load_blocks(), add_blocks(3), both}, Slots{make_block, make_sum, make_block},
+                          options};
         const Batches batches(25);
         for (int time = 0; time < 2; ++time) {
             std::size_t result = 0;
@@ -254,17 +236,10 @@ TEST_CASE("rates: a stage of many turns has a graph for each, or says how many t
         const Stage load{"load", [](Ref stream, const int&, Block& out) {
                              ops::add_racing(stream.get(), out.words.data(), zero(), 1, 1);
                          }};
-        const Stage add{"add",
-                        [](Ref stream, const Block& block, Sum& out, Turn turn) {
-                            if (turn.first())
-                                copy(stream, out.words, block.words);
-                            else
-                                ops::add_words(stream.get(), out.words.data(), block.words.data(), 1);
-                        },
-                        StageOptions<B>{.every = every}};
         const Stage give{"give",
                          [](Ref stream, const Sum& sum, Sum& out) { copy(stream, out.words, sum.words); }};
-        AnyPipeline<int, B> pipeline(Stages{load, add, give}, Slots{make_block, make_sum, make_sum}, options);
+        AnyPipeline<int, B> pipeline(Stages{load, add_blocks(every), give},
+                                     Slots{make_block, make_sum, make_sum}, options);
         for (int batch = 0; batch < 6 * every; ++batch)
             pipeline.submit(0);
         pipeline.finish();

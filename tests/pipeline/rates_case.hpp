@@ -34,19 +34,24 @@ inline Word* zero() {
 inline Block make_block(int) { return {}; }
 inline Sum make_sum(int) { return {}; }
 
+inline auto load_blocks() {
+    return Stage{"load", [](Ref stream, const PinnedSpan<const Word, B>& batch, Block& out) {
+                     copy(stream, out.words, batch);
+                 }};
+}
+inline auto add_blocks(int every) {
+    return Stage{"add",
+                 [](Ref stream, const Block& block, Sum& out, Turn turn) {
+                     if (turn.first())
+                         copy(stream, out.words, block.words);
+                     else
+                         ops::add_words(stream.get(), out.words.data(), block.words.data(), 1);
+                 },
+                 StageOptions<B>{.every = every}};
+}
+
 // Passes blocks through, adds `every` of them up, and gives that as a result.
 inline auto make_pipeline(int every, const PipelineOptions& options) {
-    const Stage load{"load", [](Ref stream, const PinnedSpan<const Word, B>& batch, Block& out) {
-                         copy(stream, out.words, batch);
-                     }};
-    const Stage add{"add",
-                    [](Ref stream, const Block& block, Sum& out, Turn turn) {
-                        if (turn.first())
-                            copy(stream, out.words, block.words);
-                        else
-                            ops::add_words(stream.get(), out.words.data(), block.words.data(), 1);
-                    },
-                    StageOptions<B>{.every = every}};
     const Stage give{"give", [](Ref stream, const Sum& sum, Sum& out, const Turn& turn) {
                          copy(stream, out.words, sum.words);
                          // As a number of the launch, so that what is replayed must be of the same turn.
@@ -54,7 +59,7 @@ inline auto make_pipeline(int every, const PipelineOptions& options) {
                          ops::add_racing(stream.get(), out.turn.data(), zero(),
                                          static_cast<Word>(100 * seen.index + seen.count), 1);
                      }};
-    return AnyPipeline<PinnedSpan<const Word, B>, B>(Stages{load, add, give},
+    return AnyPipeline<PinnedSpan<const Word, B>, B>(Stages{load_blocks(), add_blocks(every), give},
                                                      Slots{make_block, make_sum, make_sum}, options);
 }
 
