@@ -195,87 +195,69 @@ TEST_CASE("launch_with: what the arguments throw comes out of the launch, which 
 }
 
 #if !defined(SLUICE_TEST_CUDA)
-TEST_CASE("launch_with: more launches than may wait for a host stream wait themselves") {
+namespace {
+
+/// Numbers that a graph of one kernel multiplies by 3 in each run, and to which it adds what `add` is then.
+struct Repeated {
     const BasicStream<B> stream;
-    Numbers values(count);
-    copy_and_wait(stream, values, start());
+    Numbers values{count};
+    Values expected = start();
     unsigned add = 0;
     GraphCapture<NoKey, B> graph;
-    const auto run = [&] {
-        graph.run(stream.ref(), [&](Ref s) {
+
+    Repeated() { copy_and_wait(stream, values, start()); }
+    void run() {
+        graph.run(stream.ref(), [this](Ref s) {
             launch_with(s, dims, ops::multiply_add(),
-                        [&] { return std::tuple(values.data(), values.data(), 3, ++add, count); });
+                        [this] { return std::tuple(values.data(), values.data(), 3, add, count); });
         });
-    };
-    run();
-    run();
-    ops::spin(stream.get(), 50'000);
-    for (int i = 0; i < 400; ++i)
-        run();
-    Values expected = start();
-    for (unsigned i = 1; i <= 402; ++i)
-        multiply_add(expected, 3, i);
-    CHECK(read(stream, values) == expected);
+    }
+    /// Each run adds one more.
+    void run(int times) {
+        for (int i = 0; i < times; ++i) {
+            ++add;
+            run();
+            multiply_add(expected, 3, add);
+        }
+    }
+    bool is_right() const { return read(stream, values) == expected; }
+};
+
+} // namespace
+
+TEST_CASE("launch_with: more launches than may wait for a host stream wait themselves") {
+    Repeated work;
+    work.run(2);
+    ops::spin(work.stream.get(), 50'000);
+    work.run(400);
+    CHECK(work.is_right());
 }
 
 TEST_CASE("launch_with: launches do not wait for those before") {
     if (!streams_overlap<B>())
         return;
     Gate<B> gate;
-    const BasicStream<B> stream;
-    Numbers values(count);
-    copy_and_wait(stream, values, start());
-    unsigned add = 0;
-    GraphCapture<NoKey, B> graph;
-    const auto run = [&] {
-        graph.run(stream.ref(), [&](Ref s) {
-            launch_with(s, dims, ops::multiply_add(),
-                        [&] { return std::tuple(values.data(), values.data(), 3, ++add, count); });
-        });
-    };
-    run();
-    run();
-    gate.hold(stream);
-    for (int i = 0; i < 100; ++i)
-        run();
+    Repeated work;
+    work.run(2);
+    gate.hold(work.stream);
+    work.run(100);
     gate.open();
-    Values expected = start();
-    for (unsigned i = 1; i <= 102; ++i)
-        multiply_add(expected, 3, i);
-    CHECK(read(stream, values) == expected);
+    CHECK(work.is_right());
 }
 
 TEST_CASE("launch_with: launches that a failed stream has left out leave nothing behind") {
-    const BasicStream<B> stream;
-    Numbers values(count);
-    copy_and_wait(stream, values, start());
-    unsigned add = 0;
-    GraphCapture<NoKey, B> graph;
-    const auto run = [&] {
-        graph.run(stream.ref(), [&](Ref s) {
-            launch_with(s, dims, ops::multiply_add(),
-                        [&] { return std::tuple(values.data(), values.data(), 3, add, count); });
-        });
-    };
-    Values expected = start();
-    for (unsigned i = 1; i <= 3; ++i) {
-        add = i;
-        run();
-        multiply_add(expected, 3, i);
-    }
-    stream.enqueue([] { throw std::runtime_error("as asked"); });
+    Repeated work;
+    work.run(3);
+    work.stream.enqueue([] { throw std::runtime_error("as asked"); });
     for (int i = 0; i < 5; ++i) {
-        add = 77;
-        run();
+        work.add = 77;
+        work.run();
     }
-    CHECK_THROWS(stream.sync());
-    B::clear_failure(stream.get());
-    for (unsigned i = 4; i <= 6; ++i) {
-        add = i;
-        run();
-        multiply_add(expected, 3, i);
-    }
-    CHECK(read(stream, values) == expected);
+    CHECK_THROWS(work.stream.sync());
+    B::clear_failure(work.stream.get());
+    work.add = 3;
+    work.run(3);
+    CHECK(work.is_right());
 }
 #endif
 
