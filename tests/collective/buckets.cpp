@@ -46,7 +46,25 @@ Values whole_step(const BasicStream<B>& stream, Gradient& gradient, float step) 
 // One bucket for each part, and one for both.
 constexpr std::size_t bucket_bytes[] = {0, 1 << 10};
 
-GraphOptions at_once() { return {.warmup = 0, .on_refusal = nullptr}; }
+/// A gradient of two parts on one rank, whose work is captured when it runs first.
+struct Captured {
+    explicit Captured(std::size_t bytes) : gradient{ends[0], {2, 1}, {.bytes = bytes}} {}
+
+    std::vector<Comm> ends = communicators(1);
+    Gradient gradient;
+    const BasicStream<B> stream;
+    GraphCapture<int, B> graphs{GraphOptions{.warmup = 0, .on_refusal = nullptr}};
+
+    void make(Ref s, std::size_t i, float step) { collective_buckets::make(s, gradient, i, step); }
+    /// Captures the work, and then replays it.
+    template <class Work>
+    void capture_and_replay(const Work& work) {
+        (void)graphs.run(stream, 1, work);
+        CHECK(graphs.refusal(1) == "");
+        CHECK(graphs.run(stream, 1, work).replayed());
+        stream.sync();
+    }
+};
 
 } // namespace
 
@@ -56,36 +74,33 @@ TEST_CASE(
         return;
     for (const std::size_t bytes : bucket_bytes) {
         CAPTURE(bytes);
-        std::vector<Comm> ends = communicators(1);
-        Gradient gradient{ends[0], {2, 1}, {.bytes = bytes}};
-        const BasicStream<B> stream;
-        GraphCapture<int, B> graphs(at_once());
+        Captured of{bytes};
         // Refused after one part, and after all of it.
         for (const int parts : {1, 2}) {
             CAPTURE(parts);
             const auto work = [&](Ref s) {
-                make(s, gradient, 0, 3);
+                of.make(s, 0, 3);
                 if (parts == 1)
                     s.sync(); // which no capture takes
-                make(s, gradient, 1, 3);
+                of.make(s, 1, 3);
                 if (parts == 2)
                     s.sync();
-                gradient.join(s);
+                of.gradient.join(s);
             };
-            CHECK_FALSE(graphs.run(stream, parts, work).replayed());
-            CHECK(graphs.refusal(parts) != "");
-            CHECK(read(stream, gradient) == Values{3, 3, 6});
+            CHECK_FALSE(of.graphs.run(of.stream, parts, work).replayed());
+            CHECK(of.graphs.refusal(parts) != "");
+            CHECK(read(of.stream, of.gradient) == Values{3, 3, 6});
         }
-        CHECK(whole_step(stream, gradient, 5) == Values{5, 5, 10});
+        CHECK(whole_step(of.stream, of.gradient, 5) == Values{5, 5, 10});
         // Nor can it be joined.
         CHECK(text_of([&] {
-                  (void)capture(stream, [&](Ref s) {
-                      make(s, gradient, 0, 3);
-                      make(s, gradient, 1, 3);
+                  (void)capture(of.stream, [&](Ref s) {
+                      of.make(s, 0, 3);
+                      of.make(s, 1, 3);
                       s.sync();
                   });
               }) != "");
-        CHECK(text_of([&] { gradient.join(stream); }) ==
+        CHECK(text_of([&] { of.gradient.join(of.stream); }) ==
               "bucketed reduction: join was called before part 0 was ready");
     }
 }
@@ -93,17 +108,15 @@ TEST_CASE(
 TEST_CASE("a gradient that began before a capture is not continued in it, and goes on outside") {
     if (!enough_devices(1))
         return;
-    std::vector<Comm> ends = communicators(1);
-    Gradient gradient{ends[0], {2, 1}, {.bytes = 0}};
-    const BasicStream<B> stream;
-    GraphCapture<int, B> graphs(at_once());
-    make(stream, gradient, 0, 3);
-    (void)graphs.run(stream, 1, [&](Ref s) {
-        make(s, gradient, 1, 3);
-        gradient.join(s);
+    Captured of{0};
+    of.make(of.stream, 0, 3);
+    (void)of.graphs.run(of.stream, 1, [&](Ref s) {
+        of.make(s, 1, 3);
+        of.gradient.join(s);
     });
-    CHECK(contains(graphs.refusal(1), "a part became ready before the capture; expected all of a gradient"));
-    CHECK(read(stream, gradient) == Values{3, 3, 6});
+    CHECK(
+        contains(of.graphs.refusal(1), "a part became ready before the capture; expected all of a gradient"));
+    CHECK(read(of.stream, of.gradient) == Values{3, 3, 6});
 }
 
 TEST_CASE("a step that throws between two parts is left by reset") {
@@ -133,60 +146,41 @@ TEST_CASE("a step that throws between two parts is left by reset") {
 TEST_CASE("reset in a capture makes what comes after it wait for the reductions that have begun") {
     if (!enough_devices(1))
         return;
-    std::vector<Comm> ends = communicators(1);
-    Gradient gradient{ends[0], {2, 1}, {.bytes = 0}};
-    const BasicStream<B> stream;
-    GraphCapture<int, B> graphs(at_once());
-    const auto work = [&](Ref s) {
-        gradient.reset(s); // of nothing
-        make(s, gradient, 0, 3);
-        gradient.reset(s); // joins the reduction of part 0
-        make(s, gradient, 0, 4);
-        make(s, gradient, 1, 4);
-        gradient.join(s);
-    };
-    (void)graphs.run(stream, 1, work);
-    CHECK(graphs.refusal(1) == "");
-    CHECK(graphs.run(stream, 1, work).replayed());
-    CHECK(read(stream, gradient) == Values{4, 4, 8});
+    Captured of{0};
+    of.capture_and_replay([&](Ref s) {
+        of.gradient.reset(s); // of nothing
+        of.make(s, 0, 3);
+        of.gradient.reset(s); // joins the reduction of part 0
+        of.make(s, 0, 4);
+        of.make(s, 1, 4);
+        of.gradient.join(s);
+    });
+    CHECK(read(of.stream, of.gradient) == Values{4, 4, 8});
 }
 
 TEST_CASE("reset in a capture joins the one reduction that has begun, so that the capture can end there") {
     if (!enough_devices(1))
         return;
-    std::vector<Comm> ends = communicators(1);
-    Gradient gradient{ends[0], {2, 1}, {.bytes = 0}};
-    const BasicStream<B> stream;
-    GraphCapture<int, B> graphs(at_once());
-    const auto work = [&](Ref s) {
-        make(s, gradient, 0, 3);
-        gradient.reset(s);
-    };
-    (void)graphs.run(stream, 1, work);
-    CHECK(graphs.refusal(1) == "");
-    CHECK(graphs.run(stream, 1, work).replayed());
-    stream.sync();
+    Captured of{0};
+    of.capture_and_replay([&](Ref s) {
+        of.make(s, 0, 3);
+        of.gradient.reset(s);
+    });
 }
 
 TEST_CASE("reset in a capture waits for no reduction of before, where the capture has only begun a bucket") {
     if (!enough_devices(1))
         return;
-    std::vector<Comm> ends = communicators(1);
-    Gradient gradient{ends[0], {2, 1}, {.bytes = 1 << 20}}; // one bucket for both parts
-    const BasicStream<B> stream;
-    CHECK(whole_step(stream, gradient, 2) == Values{2, 2, 4});
-    GraphCapture<int, B> graphs(at_once());
-    const auto work = [&](Ref s) {
-        make(s, gradient, 0, 3);
-        gradient.reset(s);
-        make(s, gradient, 0, 4);
-        make(s, gradient, 1, 4);
-        gradient.join(s);
-    };
-    (void)graphs.run(stream, 1, work);
-    CHECK(graphs.refusal(1) == "");
-    CHECK(graphs.run(stream, 1, work).replayed());
-    CHECK(read(stream, gradient) == Values{4, 4, 8});
+    Captured of{1 << 20}; // one bucket for both parts
+    CHECK(whole_step(of.stream, of.gradient, 2) == Values{2, 2, 4});
+    of.capture_and_replay([&](Ref s) {
+        of.make(s, 0, 3);
+        of.gradient.reset(s);
+        of.make(s, 0, 4);
+        of.make(s, 1, 4);
+        of.gradient.join(s);
+    });
+    CHECK(read(of.stream, of.gradient) == Values{4, 4, 8});
 }
 
 TEST_CASE("a part that a rank does not make counts as zeros") {
@@ -263,7 +257,7 @@ TEST_CASE("a communicator and a bucketed reduction that were moved from are refu
     stream.sync();
 
     Comm moved = std::move(ends[0]);
-    ends[0].abort("nobody hears this");
+    ends[0].abort("not heard: it was moved from");
     check_refused("communicator", [&] { (void)ends[0].rank(); });
     check_refused("communicator", [&] { (void)ends[0].ranks(); });
     check_refused("communicator", [&] { (void)ends[0].device(); });
