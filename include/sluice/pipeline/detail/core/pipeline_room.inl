@@ -116,8 +116,8 @@ bool PipelineCore<B>::is_read(std::size_t number) {
             held = smaller(held, executor_->next_of(stage));
             read = read && executor_->is_through(core_, stage, number);
         }
-        // A caller that asks for one again, with nothing submitted in between, submits nothing until it is read. Whoever has
-        // asked more often than batches are held has asked for one again, in whatever order.
+        // A caller that asks for one again, with nothing submitted in between, submits nothing until it is read. More
+        // questions than batches are held ask for one again, in whatever order.
         if (held <= number) {
             if (std::exchange(polled_at_, submitted_) != submitted_)
                 polls_ = 0;
