@@ -156,6 +156,22 @@ TEST_CASE("bound: a submission that is held up by a copy is no launching") {
     CHECK(bound_of(tiny).part == BoundPart::submit);
 }
 
+TEST_CASE("bound: a stage that waits for its own work holds submit up, and is no launching") {
+    const auto sentence = [](double used) {
+        PipelineTimes times = model({.fill = 5, .submit = 800, .first = 20, .second = 700});
+        double sum = 0;
+        for (StageTime& submit : times.submits)
+            submit.used = sum += used;
+        const Bound bound = bound_of(times);
+        CHECK(bound.part == BoundPart::submit);
+        return bound.sentence;
+    };
+    CHECK(sentence(60) ==
+          "what a stage calls holds submit up: the caller sleeps there for 740 us of 800 us a batch; stages "
+          "overlap where each enqueues its work and does not wait for it.");
+    CHECK(contains(sentence(790), "launches bound this"));
+}
+
 TEST_CASE("bound: graphs of whole steps, whose stages are known or not") {
     const auto graphs = [](double first, double second, bool known) {
         PipelineTimes times;

@@ -43,8 +43,8 @@ struct PipelineTimes {
 enum class BoundPart : std::uint8_t {
     unknown, ///< Too little was noted.
     source,  ///< Filling batches: more workers, or a cheaper `fill`, are what helps.
-    submit,  ///< The calls that enqueue work: graphs, or fewer launches, are what helps.
-    loop,    ///< What the caller does between two calls of `submit`.
+    submit, ///< The calls that enqueue work: graphs, fewer launches, or stages that do not wait are what helps.
+    loop,   ///< What the caller does between two calls of `submit`.
     stage,   ///< One stage, which is always at work.
     barrier, ///< Graphs of whole steps, each of which waits for all stages of the one before.
     waiting, ///< Stages that wait for one another: another schedule, or more slots, are what helps.
@@ -61,7 +61,7 @@ struct Bound {
     double submit = 0; ///< In `submit`, without the waits there.
     double held = 0;   ///< In `submit`, that the caller waited for room or for results.
     double asleep =
-        0; ///< That the caller waited outside of `submit` for anything else; 0 also where that is unknown.
+        0; ///< That the caller slept besides, in `submit` or outside; 0 also where that is unknown.
     double reading = 0; ///< That the caller waited, outside of `submit`, for its newest batch to be read.
     double results =
         0; ///< That the caller waited, outside of `submit`, for results of `run`, or for older batches to be read.

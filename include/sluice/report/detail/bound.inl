@@ -239,7 +239,15 @@ inline void say_loop(double outside, Bound& bound) {
                      time_text(bound.period) + " a batch outside of submit.";
 }
 
-inline void say_submit(const PipelineTimes& times, Bound& bound) {
+/// `outside`: of submit, where the caller may have slept as well.
+inline void say_submit(const PipelineTimes& times, double outside, Bound& bound) {
+    const double slept = bound.asleep - (outside > 0 ? outside : 0);
+    if (slept >= 0.5 * bound.submit) {
+        bound.sentence = "what a stage calls holds submit up: the caller sleeps there for " +
+                         time_text(slept) + " of " + time_text(bound.period) +
+                         " a batch; stages overlap where each enqueues its work and does not wait for it.";
+        return;
+    }
     bound.sentence = "launches bound this: submit takes " + time_text(bound.submit) + " of " +
                      time_text(bound.period) + " a batch, the longest stage " + time_text(bound.longest);
     if (times.schedule != Schedule::graphed)
@@ -350,7 +358,7 @@ inline Bound bound_of(const PipelineTimes& times) {
     } else if (bound.submit >= 0.6 * bound.period && !behind && !means.trails &&
                bound.submit >= means.stages[busiest].share * bound.period) {
         bound.part = BoundPart::submit;
-        parts::say_submit(times, bound);
+        parts::say_submit(times, outside, bound);
     } else if (means.stages[busiest].share >= 0.8) {
         bound.part = BoundPart::stage;
         bound.stage = busiest;
