@@ -179,8 +179,11 @@ public:
     Replay run(Ref stream, const Key& key, F&& work);
     /// The same, for work without a key.
     template <class F>
-    Replay run(Ref stream, F&& work) requires std::same_as<Key, NoKey> {
-        return run(stream, NoKey{}, work);
+    Replay run(Ref stream, F&& work) {
+        static_assert(std::is_same_v<Key, NoKey>,
+                      "sluice::GraphCapture: the key is missing, as in run(stream, key, work); work that is "
+                      "always the same needs none in a GraphCapture<>");
+        return run(stream, Key{}, work);
     }
 
     /// Like `run`, but calls `eager()` wherever `run` would run the work eagerly: it enqueues the same work in its own
