@@ -1,4 +1,5 @@
 // Mistakes in what stages do beside their slots: found under each schedule, whatever the timing.
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -158,6 +159,33 @@ TEST_CASE_FIXTURE(Fixture, "A slot that the host touches while it is in flight")
     CHECK(*found.first.batch == 0);
     pipeline.finish();
     CHECK(is_right([&] { host_writes(input); }));
+}
+
+TEST_CASE_FIXTURE(
+    Fixture, "A batch that goes too early: finish says so, or the next call once the pipeline has gone") {
+    const auto run_without_batch = [&](Schedule schedule, bool finishes) {
+        std::optional<PinnedBuffer<float, B>> images(size);
+        for (float& value : *images)
+            value = 1.0f;
+        Pipeline pipeline{
+            Stages{first(), second()}, Slots{[](int) { return Slot{}; }}, {.schedule = schedule}};
+        pipeline.submit(std::as_const(*images).span()).stays();
+        images.reset();
+        if (finishes)
+            pipeline.finish();
+    };
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        for (const bool finishes : {true, false}) {
+            CAPTURE(std::string(to_string(schedule)));
+            CAPTURE(finishes);
+            const checked::Finding found = mistake_of([&] {
+                run_without_batch(schedule, finishes);
+                if (!finishes)
+                    host_writes(input);
+            });
+            CHECK(found.mistake == Mistake::use_after_free);
+        }
+    }
 }
 
 TEST_CASE_FIXTURE(Fixture, "A pipeline that is not to be checked tells nothing of its stages") {

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 
 #include <sluice/backend/detail/checked/state.hpp>
 
@@ -177,11 +178,26 @@ SLUICE_BODY void Checker::note(sluice::checked::Finding finding, bool may_throw,
         return;
     if (may_throw && !QuietScope::active())
         throw error;
+    throw_later(error);
+}
+
+SLUICE_BODY void Checker::throw_later(const Error& error) {
     if (pending)
         return;
     pending = error;
     static const int registered = std::atexit(print_unthrown);
     (void)registered;
+}
+
+SLUICE_BODY void throw_pending() { Locked()->throw_pending(); }
+
+SLUICE_BODY void not_thrown(const Error& error) {
+    const Locked checker;
+    const std::string_view text = error.what(); // with the stage, or without
+    for (const sluice::checked::Finding& finding : checker->mistakes) {
+        if (text.ends_with(finding.message))
+            return checker->throw_later(error);
+    }
 }
 
 // Waits that sluice makes itself are its own business.

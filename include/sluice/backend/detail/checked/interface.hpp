@@ -10,6 +10,7 @@
 #include <sluice/backend/config.hpp>
 #include <sluice/backend/detail/checked/scopes.hpp>
 #include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/error.hpp>
 
 namespace sluice::detail {
 
@@ -230,6 +231,10 @@ struct Handed {
 void stage_called(Key on, const Handed* handed, std::size_t count, bool unseen);
 /// The same of the calling thread's own work on an object, such as filling a batch.
 void host_works_on(const void* object, bool writes, Op op);
+/// Throws the mistake that a destructor has met, if any has.
+void throw_pending();
+/// A destructor has caught `error`: if that is a mistake, the next call throws it.
+void not_thrown(const Error& error);
 
 /// Memory of the host's that an object names: where it changes in this one's life, the calling thread has filled the object's batch.
 class NamedWrites {

@@ -153,6 +153,7 @@ public:
     void access(const NodeAccess* accesses, std::size_t count, const Stamp& stamp,
                 std::uint64_t batch_offset);
     void throw_pending();
+    void throw_later(const Error& error);
     Doer doer_of(Op op, const char* what);
     /// What a stream is handed now.
     Stamp new_work(Actor& on);

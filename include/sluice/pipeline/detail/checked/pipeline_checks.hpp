@@ -133,6 +133,8 @@ public:
     void other_work_noted() noexcept { others_fill_ = true; }
     /// Before anything is enqueued: throws what has changed. From here on the stages' own accesses tell.
     void let_go(bool may_throw) { held_reads_.let_go(may_throw); }
+    static void throw_pending() { checked::throw_pending(); }
+    static void not_thrown(const Error& error) { checked::not_thrown(error); }
     /// No batch is held any more.
     void drop() noexcept {
         held_reads_.let_go(false);
