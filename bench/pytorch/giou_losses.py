@@ -96,8 +96,8 @@ def columns_giou(p: list[torch.Tensor], t: list[torch.Tensor], lesser: Pairwise,
 
 
 def nested_loss(predictions: torch.Tensor, target: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
-    """One jagged tensor each, of which columns are selected. There is no way back through `select`, nor through
-    `minimum` and `maximum`."""
+    """One jagged tensor each, of which columns are selected. There is no gradient of `select`, nor
+    of `minimum` and `maximum`."""
     boxes = [torch.nested.nested_tensor_from_jagged(packed.float(), offsets) for packed in (predictions, target)]
     p, t = ([nested.select(-1, i) for i in range(4)] for nested in boxes)
     return columns_giou(p, t, torch.minimum, torch.maximum)

@@ -97,7 +97,7 @@ sluice::DeviceBuffer<float, B> make_loss(int /*slot*/) {
     return sluice::DeviceBuffer<float, B>(1);
 }
 
-/// What trainings share: the stages that come last, the losses on their way back, and the loop.
+/// What trainings share: the stages that come last, the readback of losses, and the loop.
 template <sluice::Backend B>
 class Trainer {
 public:

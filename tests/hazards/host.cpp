@@ -136,7 +136,7 @@ TEST_CASE("Hazard: two pinned buffers in turns, and the wait is for the other on
     });
 }
 
-TEST_CASE("Hazard: the host zeroes an accumulator that is on its way back") {
+TEST_CASE("Hazard: the host zeroes an accumulator that is being copied back") {
     find(host_race("result", {"copy"}, {"zero"}), [](World& w) {
         copy(w.main, w.result, w.features);
         host_writes(w.result, "zero");

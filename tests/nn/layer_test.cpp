@@ -81,7 +81,7 @@ struct PlainLayer : nn::Layer<B> {
     }
 };
 
-/// A Layer's way back: the gradient with the old weights, then the update.
+/// A Layer's backward pass: the gradient with the old weights, then the update.
 auto backward_of(nn::Layer<B>& layer) {
     return [&layer](sluice::BasicStreamRef<B> stream, nn::Gemm<B>& gemm, nn::Matrix<const float, B> in,
                     nn::Matrix<const float, B> out_gradient, nn::Matrix<float, B> in_gradient,

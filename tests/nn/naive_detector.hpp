@@ -80,7 +80,7 @@ inline LinearGradients linear_gradients(const Doubles& in, const Doubles& weight
     return result;
 }
 
-/// Weights and biases by turns, as a detector gives them; the last two layers are linear.
+/// Weights and biases in turns, as a detector gives them; the last two layers are linear.
 class Detector {
 public:
     Detector(const std::vector<nn::NamedTensor>& weights, double box_scale) : box_scale_(box_scale) {

@@ -63,7 +63,7 @@ TEST_CASE_TEMPLATE("pooled convolution: patches and their sums against a convolu
     }
     CHECK(gathered == expected);
 
-    // The way back is the transpose: <gather(a), b> = <a, sum(b)>.
+    // The backward pass is the transpose: <gather(a), b> = <a, sum(b)>.
     const auto gradient = rounded<T>(random.numbers(patches.size()));
     const Buffer<T> gradients = device(gradient);
     Buffer<T> sums = poisoned<T>(stream, maps.size());
@@ -212,7 +212,7 @@ void check_layer(Random& random, const nn::MapShape& shape, std::size_t outputs,
         value *= bytes ? static_cast<double>(scale) : 1.0;
     const Buffer<From> input = device(maps);
     Buffer<T> pooled = poisoned<T>(stream, images * layer.out().size());
-    // What the way back needs to know of the way forward is kept, or found again.
+    // What the backward pass needs of the forward pass is kept, or found again.
     Buffer<std::uint32_t> kept =
         poisoned<std::uint32_t>(stream, random.between(0, 1) == 1 ? layer.kept_words(images) : 0);
     layer.forward(stream.ref(), gemm, input.span(), pooled.span(), workspace, kept.span());

@@ -1,4 +1,4 @@
-// Results on their way back: in order, none lost, none waited for.
+// Results that are copied back: in order, none lost, none waited for.
 #include <atomic>
 #include <chrono>
 #include <cstddef>

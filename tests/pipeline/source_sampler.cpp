@@ -263,7 +263,7 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("Source: several sources feed one pipeline by turns") {
+TEST_CASE("Source: several sources feed one pipeline in turns") {
     constexpr std::size_t words = 16;
     constexpr std::size_t batches = 8;
     using Buffer = PinnedBuffer<Word, B>;

@@ -34,7 +34,7 @@ __device__ inline void load_tail_up(HeadMemory& memory, const HeadPlan& plan) {
     }
     if (factor.thread < 16) {
         memory.up_bias[factor.thread] = plan.up_bias[factor.thread];
-        // Nothing is as unlikely as what is no class.
+        // A channel that stands for no class gets probability 0.
         const int label = head_class(factor.thread);
         memory.last_bias[factor.thread] = label < plan.classes ? plan.last_bias[label] : -INFINITY;
     }
