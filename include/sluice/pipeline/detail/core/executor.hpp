@@ -169,21 +169,33 @@ private:
     List<Event> waits_;
 };
 
-/// Schedule::overlapped: each stage on streams of its own, in order by the marks of those that it waits for.
+/// What the two that hold nothing back share: a batch is handed to all stages when it is submitted.
 template <Backend B>
-class OverlappedExecutor final : public Executor<B> {
+class PlainExecutor : public Executor<B> {
     using Core = StageCore<B>;
 
 public:
-    void begin(Core& core) override { steps_.lay_out(core, true); }
-
-    void submit(Core& core, std::size_t number, const GivenBatch<B>& batch,
-                const SourceHold<B>& hold) override {
+    void submit(Core& core, std::size_t number, const GivenBatch<B>& batch, const SourceHold<B>& hold) final {
         if (steps_.ready() && !hold) [[likely]]
             steps_.run(core, number, batch);
         else
             submit_stage_by_stage(core, number, batch, hold);
     }
+
+protected:
+    virtual void submit_stage_by_stage(Core& core, std::size_t number, const GivenBatch<B>& batch,
+                                       const SourceHold<B>& hold) = 0;
+
+    PlainSteps<B> steps_; // where each stage is one call after another
+};
+
+/// Schedule::overlapped: each stage on streams of its own, in order by the marks of those that it waits for.
+template <Backend B>
+class OverlappedExecutor final : public PlainExecutor<B> {
+    using Core = StageCore<B>;
+
+public:
+    void begin(Core& core) override { this->steps_.lay_out(core, true); }
 
     void await_stage(Core& core, std::size_t stage, std::size_t number) override {
         core.await_mark(stage, number);
@@ -191,22 +203,20 @@ public:
 
 private:
     void submit_stage_by_stage(Core& core, std::size_t number, const GivenBatch<B>& batch,
-                               const SourceHold<B>& hold) {
+                               const SourceHold<B>& hold) override {
         core.enqueue_each(number, [&](std::size_t stage) {
             core.run_in_order(stage, number, batch);
             if (hold)
                 core.release_batch(stage, number, hold);
         });
     }
-
-    PlainSteps<B> steps_;
 };
 
 /// Schedule::serial: one stage after another, one batch after another. All stages of a device are on one stream, and need no
 /// marks. Where the work goes from one device to another, or to a
 /// thread and back, each stage waits for the one before it.
 template <Backend B>
-class SerialExecutor final : public Executor<B> {
+class SerialExecutor final : public PlainExecutor<B> {
     using Core = StageCore<B>;
 
 public:
@@ -239,17 +249,9 @@ public:
             if (marks.waits)
                 return;
         }
-        steps_.lay_out(core, false);
+        this->steps_.lay_out(core, false);
     }
     void reset() noexcept override { any_ran_ = false; }
-
-    void submit(Core& core, std::size_t number, const GivenBatch<B>& batch,
-                const SourceHold<B>& hold) override {
-        if (steps_.ready() && !hold) [[likely]]
-            steps_.run(core, number, batch);
-        else
-            submit_stage_by_stage(core, number, batch, hold);
-    }
 
     void await_stage(Core& core, std::size_t stage, std::size_t number) override {
         if (core.plan.stages[stage].aside)
@@ -262,20 +264,6 @@ public:
                                              : core.streams.of(stage, number).is_done();
     }
 
-private:
-    void submit_stage_by_stage(Core& core, std::size_t number, const GivenBatch<B>& batch,
-                               const SourceHold<B>& hold) {
-        for (std::size_t stage = 0; stage < marks_.size(); ++stage) {
-            if (!core.rates.runs(stage, number))
-                continue;
-            core.follows = stage > 0 && !marks_[stage].waits;
-            run_behind_last(core, stage, number, batch);
-            core.release_batch(stage, number, hold);
-        }
-        core.follows = false;
-    }
-
-public:
     /// Runs a stage behind all that ran before.
     void run_behind_last(Core& core, std::size_t stage, std::size_t number,
                          const GivenBatch<B>& batch) override {
@@ -297,6 +285,18 @@ public:
     }
 
 private:
+    void submit_stage_by_stage(Core& core, std::size_t number, const GivenBatch<B>& batch,
+                               const SourceHold<B>& hold) override {
+        for (std::size_t stage = 0; stage < marks_.size(); ++stage) {
+            if (!core.rates.runs(stage, number))
+                continue;
+            core.follows = stage > 0 && !marks_[stage].waits;
+            run_behind_last(core, stage, number, batch);
+            core.release_batch(stage, number, hold);
+        }
+        core.follows = false;
+    }
+
     struct Marks {
         bool waits = false; // for the stage before it
         bool records = false;
@@ -309,7 +309,6 @@ private:
     bool any_ran_ = false;       // Since it began,
     std::size_t last_stage_ = 0; // and what ran last.
     std::size_t last_batch_ = 0;
-    PlainSteps<B> steps_; // where each is one call after another
 };
 
 } // namespace sluice::detail
