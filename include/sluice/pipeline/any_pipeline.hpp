@@ -4,7 +4,6 @@
 
 #include <concepts>
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -79,15 +78,7 @@ public:
     template <class Given>
     [[nodiscard("it tells whether the batch was taken, and when it has been read")]] auto
     try_submit(Given&& batch) {
-        if constexpr (std::is_void_v<decltype(submit(std::forward<Given>(batch)))>) {
-            const bool room = core().has_room();
-            if (room)
-                submit(std::forward<Given>(batch));
-            return room;
-        } else {
-            using Tried = std::conditional_t<NamesHostMemory<Given>, TriedSubmit, std::optional<BatchRead>>;
-            return core().has_room() ? Tried(submit(std::forward<Given>(batch))) : Tried();
-        }
+        return detail::try_submit<NamesHostMemory<Given>>(core(), *this, std::forward<Given>(batch));
     }
     /// For a batch of a source.
     void submit(const SourceBatch<Batch, B>& batch) {

@@ -38,6 +38,24 @@ concept Submittable =
 template <class Batch>
 concept NamesHostMemory = detail::names_host_memory<std::remove_cvref_t<Batch>>();
 
+namespace detail {
+
+/// As `Pipeline::try_submit`: what `submit` returns of a batch, or nothing, or whether a source's was taken.
+template <bool names_host_memory, class Core, class P, class Batch>
+auto try_submit(Core& core, P& pipeline, Batch&& batch) {
+    const bool room = core.has_room();
+    if constexpr (std::is_void_v<decltype(pipeline.submit(std::forward<Batch>(batch)))>) {
+        if (room)
+            pipeline.submit(std::forward<Batch>(batch));
+        return room;
+    } else {
+        using Tried = std::conditional_t<names_host_memory, TriedSubmit, std::optional<BatchRead>>;
+        return room ? Tried(pipeline.submit(std::forward<Batch>(batch))) : Tried();
+    }
+}
+
+} // namespace detail
+
 /// The stages of a pipeline, in an order in which each comes after those whose outputs it takes.
 template <class... Ss>
 struct Stages {
@@ -176,15 +194,7 @@ public:
     template <class Batch>
     [[nodiscard("it tells whether the batch was taken, and when it has been read")]] auto
     try_submit(Batch&& batch) {
-        if constexpr (std::is_void_v<decltype(submit(std::forward<Batch>(batch)))>) {
-            const bool room = core_.has_room();
-            if (room)
-                submit(std::forward<Batch>(batch));
-            return room;
-        } else {
-            using Tried = std::conditional_t<NamesHostMemory<Batch>, TriedSubmit, std::optional<BatchRead>>;
-            return core_.has_room() ? Tried(submit(std::forward<Batch>(batch))) : Tried();
-        }
+        return detail::try_submit<NamesHostMemory<Batch>>(core_, *this, std::forward<Batch>(batch));
     }
 
     /// The same for a batch of a source: its slot is filled again once all stages that take the batch have read it.
