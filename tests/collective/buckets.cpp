@@ -251,6 +251,17 @@ TEST_CASE("a communicator and a bucketed reduction that were moved from are refu
     check_refused("bucketed reduction", [&] { gradient.reset(stream); });
     check_refused("stream", [&] { (void)gradient.stream(); });
     gradient = std::move(taken);
+    gradient.ready(stream, 0);
+    taken = std::move(gradient); // in the middle of a gradient, and used in a capture
+    BasicStream<B> other;
+    (void)text_of([&] {
+        (void)capture(other, [&](BasicStreamRef<B> s) {
+            fill_bytes(s, memory, 0);
+            check_refused("bucketed reduction", [&] { gradient.ready(s, 0); });
+        });
+    });
+    gradient = std::move(taken);
+    gradient.reset(stream);
     make(stream, gradient, 0, 3);
     make(stream, gradient, 1, 3);
     gradient.join(stream);

@@ -68,8 +68,18 @@ TEST_CASE_TEMPLATE("a pair of buffers that was moved from has no view", B, TestB
     PingPong<float, B> pair(4);
     const PingPong<float, B> taken = std::move(pair);
     check_refused("ping-pong pair", [&] { (void)pair.view(); });
+    CHECK(pair.size() == 0);
+    CHECK(pair.first().empty());
+    CHECK(pair.second().empty());
     pair = PingPong<float, B>(4);
     CHECK(pair.view().size() == 4);
+}
+
+TEST_CASE("a setter of no condition is refused") {
+    const std::string words =
+        "a ConditionSetter is no condition's; expected one that a condition's setter() gave";
+    CHECK(text_of([] { ConditionSetter().set(1); }) == words);
+    CHECK(text_of([] { (void)ConditionSetter().get(); }) == words);
 }
 
 } // namespace graph_moved_from

@@ -7,6 +7,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 #include <sluice/backend/config.hpp>
 
@@ -80,6 +81,28 @@ void require_named(const char* what, Named value, Named last, const char* names)
 
 /// Throws `Error` unless `milliseconds`, given as `what`, is 0 (none) to a year: clocks end a little beyond.
 void require_timeout(const char* what, long long milliseconds);
+
+/// Throws `Error` unless `value`, which was given as `what`, is `least`, which stands for what `least_means` says, to `most`.
+void require_within(const std::string& what, long long value, long long least, long long most,
+                    const char* least_means = nullptr);
+
+/// That the callable `what` is empty.
+[[noreturn]] void throw_empty(const char* what);
+/// Whether a callable is a null pointer or an empty `std::function`; a lambda, which converts to a pointer that is never null, isn't.
+template <class Function>
+SLUICE_ALWAYS_INLINE inline bool is_empty(const Function& function) noexcept {
+    if constexpr (requires { function == nullptr; } &&
+                  (std::is_pointer_v<Function> || !requires { +function; }))
+        return function == nullptr;
+    else
+        return false;
+}
+/// Throws `Error` where a callable that is kept, and called later, is empty.
+template <class Function>
+SLUICE_ALWAYS_INLINE inline void require_callable(const char* what, const Function& function) {
+    if (is_empty(function)) [[unlikely]]
+        throw_empty(what);
+}
 
 /// What the exception says that is being handled.
 inline std::string words_of_handled() {

@@ -74,6 +74,7 @@ template <GraphBackend B, class... Params>
 void launch_kernel(BasicStreamRef<B> stream, const KernelDims& dims, void (*kernel)(Params...), bool early,
                    std::decay_t<Params>... values) {
     if constexpr (calls_functions<B>) {
+        require_callable("launch: the kernel", kernel);
         B::enqueue(stream.get(), [=] { kernel(values...); });
     } else {
         void* pointers[] = {static_cast<void*>(__builtin_addressof(values))..., nullptr};

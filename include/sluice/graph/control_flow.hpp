@@ -26,16 +26,16 @@ struct ConditionSetter {
     bool kernels_only = false;     ///< Whether the host may not use it, as on CUDA.
 
     /// Decides for `value`. Only one thread of a kernel may call it: concurrent calls are undefined. On the host, of a
-    /// condition of CUDA's, throws `Error`; `get` does, too.
+    /// condition of CUDA's or of none, throws `Error`; `get` does, too.
     SLUICE_HOST_DEVICE void set(unsigned value) const {
-        detail::require_kernel(kernels_only);
+        detail::require_kernel(kernels_only, word);
         *word = value;
         detail::set_condition(handle, value);
     }
 
     /// What was decided last, by work earlier in the stream's order.
     SLUICE_HOST_DEVICE unsigned get() const {
-        detail::require_kernel(kernels_only);
+        detail::require_kernel(kernels_only, word);
         return *word;
     }
 };

@@ -42,7 +42,7 @@ private:
 /// Two buffers of which each iteration reads one and writes the other. Which is which is kept in device memory, so that
 /// a captured iteration may be replayed any number of times, odd ones included, or loop on the device.
 ///
-/// Move-only; a moved-from object may be assigned to, and has no `view` and no places: what uses them throws `Error`. Belongs to the device that was current when it
+/// Move-only; a moved-from object may be assigned to, and has no buffers and no `view`: what uses them throws `Error`. Belongs to the device that was current when it
 /// was made. Not synchronised: one thread at a time, and the caller orders work on several streams.
 /// Must outlive all work and graphs that use it or its views.
 ///
@@ -99,11 +99,11 @@ public:
     DeviceSpan<T, B> front_and_wait(BasicStreamRef<B> stream) const;
 
     /// The buffer that was in front at first, wherever it is now.
-    DeviceSpan<T, B> first() const noexcept { return first_; }
+    DeviceSpan<T, B> first() const noexcept { return places_.empty() ? DeviceSpan<T, B>() : first_; }
     /// The other buffer, wherever it is now.
-    DeviceSpan<T, B> second() const noexcept { return second_; }
+    DeviceSpan<T, B> second() const noexcept { return places_.empty() ? DeviceSpan<T, B>() : second_; }
     /// Elements of each buffer.
-    std::size_t size() const noexcept { return first_.size(); }
+    std::size_t size() const noexcept { return first().size(); }
 
 private:
     using Buffer = DeviceBuffer<T, B>;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <sluice/backend/concept.hpp>
+#include <sluice/backend/error.hpp>
 #include <sluice/backend/stream.hpp>
 
 namespace sluice {
@@ -162,15 +163,18 @@ public:
     /// Holds nothing.
     SourceHold() = default;
 
-    /// Whether it holds a slot. Nothing else may be asked of one that does not.
+    /// Whether it holds a slot. Of one that does not, `give_up` does nothing, and all else throws `Error`.
     explicit operator bool() const noexcept { return slot_ != nullptr; }
 
     /// What `stream` has been handed so far reads the batch. May be called for any number of streams, more than once, and
     /// before or after others; they do not wait for each other. Throws `Error`, also while `stream` is being captured.
-    void release(BasicStreamRef<B> stream) const { slot_->ledger->release(*slot_, stream); }
+    void release(BasicStreamRef<B> stream) const { slot().ledger->release(*slot_, stream); }
 
     /// Gives the hold up: no `release` of it comes any more. Once for each hold; no copy may be used afterwards.
-    void give_up() const noexcept { slot_->ledger->done(*slot_, elsewhere_); }
+    void give_up() const noexcept {
+        if (slot_ != nullptr)
+            slot_->ledger->done(*slot_, elsewhere_);
+    }
 
     /// The same, where the host has read the batch by now.
     void give_up_on_host() const noexcept { give_up(); }
@@ -178,16 +182,16 @@ public:
     /// A further hold, which a thread other than the caller's will give up by itself. `Source::next` waits for such ones,
     /// and throws when all slots are held by others, which it would wait for in vain.
     SourceHold hold_elsewhere() const {
-        slot_->ledger->hold(*slot_, true);
+        slot().ledger->hold(*slot_, true);
         return SourceHold(slot_, true);
     }
 
     /// The batch's number in its source.
-    std::size_t index() const noexcept { return slot_->index; }
+    std::size_t index() const { return slot().index; }
     /// Batches behind it that are ready to be taken, as `Source::filled`, and will not be dropped.
-    std::size_t ready_behind() const noexcept { return slot_->ledger->sure(); }
+    std::size_t ready_behind() const { return slot().ledger->sure(); }
     /// The source's slots.
-    std::size_t slots() const noexcept { return slot_->ledger->most_held; }
+    std::size_t slots() const { return slot().ledger->most_held; }
 
 private:
     template <class, Backend>
@@ -197,6 +201,11 @@ private:
     friend struct detail::JoinAccess;
     SourceHold(detail::SourceSlot<B>* slot, bool elsewhere) noexcept : slot_(slot), elsewhere_(elsewhere) {}
 
+    detail::SourceSlot<B>& slot() const {
+        if (slot_ == nullptr) [[unlikely]]
+            throw Error("source: a SourceHold that holds no slot was used; look with `if (hold)` first");
+        return *slot_;
+    }
     // Throws `Error` when the slot is not held any longer.
     static SourceHold of(detail::SourceSlot<B>* slot) {
         slot->ledger->hold(*slot, false);

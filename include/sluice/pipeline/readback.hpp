@@ -49,7 +49,7 @@ template <class T, Backend B = DefaultBackend>
 class Readback {
 public:
     /// For results of up to `count` values each, of which `slots` may be on their way at once, beside those of graphs.
-    /// Throws `Error` when `slots` is below one, or there is not enough memory.
+    /// Throws `Error` when the handler is empty, `slots` is below one, or there is not enough memory.
     template <std::invocable<std::size_t, std::span<const T>> Handler>
     Readback(std::size_t count, Handler handler, int slots = 16)
         : state_(detail::make_shared_value<State>(
@@ -103,7 +103,9 @@ private:
 
     template <class Handler>
     struct HandlerOf final : State::AnyHandler {
-        explicit HandlerOf(Handler wrapped) : handler(std::move(wrapped)) {}
+        explicit HandlerOf(Handler wrapped) : handler(std::move(wrapped)) {
+            detail::require_callable("readback: the handler", handler);
+        }
         void operator()(std::size_t index, std::span<const T> values) override { handler(index, values); }
         Handler handler;
     };

@@ -56,7 +56,9 @@ class Results {
 public:
     /// Asks for nothing yet. Called by `run` and `drain`.
     Results(Pipe& pipeline, Source& source, Stop stop = {})
-        : pipeline_(pipeline), source_(source), stop_(std::move(stop)) {}
+        : pipeline_(pipeline), source_(source), stop_(std::move(stop)) {
+        detail::require_callable("run: the stop request", stop_);
+    }
     Results(const Results&) = delete;            ///< Cannot be copied.
     Results& operator=(const Results&) = delete; ///< Cannot be assigned.
 
@@ -97,8 +99,12 @@ public:
 
     /// At the next result of `results`. Throws `Error`.
     explicit Iterator(Results& results) : results_(&results) { results_->advance(); }
-    /// The result. Good, and not written, until the iterator is moved on.
-    std::add_lvalue_reference_t<const Out> operator*() const noexcept { return *results_->shown_; }
+    /// The result. Good, and not written, until the iterator is moved on. Throws `Error` behind the last one.
+    std::add_lvalue_reference_t<const Out> operator*() const {
+        if (at_end()) [[unlikely]]
+            throw Error("run: there is no result behind the last one; compare the iterator with end() first");
+        return *results_->shown_;
+    }
     /// Gives the result back, submits the next batch, and waits for the next result. Throws `Error`, also where the loop's body has
     /// submitted a batch to the pipeline itself.
     Iterator& operator++() {

@@ -114,7 +114,9 @@ public:
     /// Asks for nothing yet. Called by `zip`.
     Zip(First& first, Second second, Combine combine)
         : first_(&first), second_(std::move(second)), combine_(std::move(combine)),
-          ledger_(new detail::JoinedPlaces<Batch, backend>(places_of(first), most_held())) {}
+          ledger_(new detail::JoinedPlaces<Batch, backend>(places_of(first), most_held())) {
+        detail::require_callable("zip: combine", combine_);
+    }
     Zip(const Zip&) = delete;            ///< Cannot be copied.
     Zip& operator=(const Zip&) = delete; ///< Cannot be assigned.
 

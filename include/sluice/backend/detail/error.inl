@@ -61,6 +61,18 @@ SLUICE_BODY void detail::throw_unnamed(const char* what, long long value, const 
                 names);
 }
 
+SLUICE_BODY void detail::throw_empty(const char* what) {
+    throw Error(std::string(what) + " is empty, or was moved from; expected a function to call");
+}
+
+SLUICE_BODY void detail::require_within(const std::string& what, long long value, long long least,
+                                        long long most, const char* least_means) {
+    if (value < least || value > most)
+        throw Error(what + " is " + std::to_string(value) + "; expected " + std::to_string(least) +
+                    (least_means != nullptr ? std::string(" (") + least_means + ")" : "") + " to " +
+                    std::to_string(most));
+}
+
 SLUICE_BODY void detail::require_timeout(const char* what, long long milliseconds) {
     constexpr long long most = 365LL * 24 * 3600 * 1000;
     if (milliseconds < 0 || milliseconds > most) {

@@ -89,8 +89,8 @@ void BucketedReduction<T, B>::forget() noexcept {
 
 template <class T, Backend B>
 void BucketedReduction<T, B>::begin(BasicStreamRef<B> stream, std::size_t i) {
-    enter(stream);
     require_part(i);
+    enter(stream);
     if (parts_[i].ready) {
         throw Error(
             "bucketed reduction: part " + std::to_string(i) + " of " + std::to_string(parts_.size()) +

@@ -97,6 +97,7 @@ void BasicBuiltGraphExec<B>::set(const FillNode<B>& node, To&& to, unsigned char
 template <GraphBackend B>
 template <std::invocable<> F>
 void BasicBuiltGraphExec<B>::set(const HostNode<B>& node, F task) {
+    detail::require_callable("graph builder: the task", task);
     auto kept = detail::make_node_task<B>(std::move(task));
     set_task(node, detail::caller_of(kept), kept.get(), kept);
     detail::ObjectChecks<B>::node_calls(executable_.get(), node.native_, *kept);
@@ -104,6 +105,7 @@ void BasicBuiltGraphExec<B>::set(const HostNode<B>& node, F task) {
 
 template <GraphBackend B>
 void BasicBuiltGraphExec<B>::set(const HostNode<B>& node, void (*function)(void*), void* data) {
+    detail::require_callable("graph builder: the function", function);
     set_task(node, function, data, nullptr);
 }
 

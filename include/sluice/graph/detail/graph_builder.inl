@@ -132,6 +132,7 @@ FillNode<B> BasicGraphBuilder<B>::fill(To&& to, unsigned char value, const Nodes
 template <GraphBackend B>
 template <std::invocable<> F>
 HostNode<B> BasicGraphBuilder<B>::host(F task, const Nodes& after) {
+    detail::require_callable("graph builder: the task", task);
     auto kept = detail::make_node_task<B>(std::move(task));
     tasks_.reserve(tasks_.size() + 1); // so that nothing throws once the node is there
     const HostNode<B> node = host(detail::caller_of(kept), kept.get(), after);
@@ -155,6 +156,7 @@ HostNode<B> BasicGraphBuilder<B>::task(F task, const Nodes& after) requires(!Ker
 
 template <GraphBackend B>
 HostNode<B> BasicGraphBuilder<B>::host(void (*function)(void*), void* data, const Nodes& after) {
+    detail::require_callable("graph builder: the function", function);
     const auto before = natives(after);
     if (KernelGraphBackend<B> && is_body_)
         throw Error(

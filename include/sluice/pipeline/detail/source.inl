@@ -37,6 +37,9 @@ Source<Batch, State, Fill, B>::Source(MakeSlot make_slot, MakeState make_state, 
       ledger_(new Places(device_, options.when_ahead != WhenAhead::wait,
                          options.when_ahead == WhenAhead::drop_oldest)) {
     (void)check_fill();
+    detail::require_callable("source: make_slot", make_slot);
+    detail::require_callable("source: make_state", make_state);
+    detail::require_callable("source: fill", fill_);
     if (options.workers < 0) {
         throw Error("a source needs 0 workers (the caller fills) or more, got " +
                     std::to_string(options.workers));

@@ -73,6 +73,7 @@ struct Checked : detail::CheckedGraphs<B> {
         B::enqueue(stream, std::forward<F>(f));
     }
     {
+        detail::require_callable("enqueue: the callable", callable);
         know(stream);
         stress(stream);
         const detail::checked::Token token = detail::checked::enqueued(key(stream));

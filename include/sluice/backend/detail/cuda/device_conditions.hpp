@@ -20,9 +20,12 @@ SLUICE_HOST_DEVICE inline void set_condition([[maybe_unused]] unsigned long long
 #endif
 }
 
-/// Throws `Error` on the host if a condition is one that kernels alone may decide: its number is in device memory.
-SLUICE_HOST_DEVICE inline void require_kernel([[maybe_unused]] bool kernels_only) {
+/// Throws `Error` on the host if a condition is one that kernels alone may decide, as its number is in device memory, or none.
+SLUICE_HOST_DEVICE inline void require_kernel([[maybe_unused]] bool kernels_only,
+                                              [[maybe_unused]] const unsigned* word) {
 #if !defined(__CUDA_ARCH__)
+    if (word == nullptr)
+        throw Error("a ConditionSetter is no condition's; expected one that a condition's setter() gave");
     if (kernels_only)
         throw Error("a ConditionSetter of CUDA's was used on the host, where its number cannot be reached; "
                     "pass it to a kernel");

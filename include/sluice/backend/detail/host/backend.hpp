@@ -11,6 +11,7 @@
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/detail/ring_copy.hpp>
 #include <sluice/backend/detail/rows_copy.hpp>
+#include <sluice/backend/error.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice::host {
@@ -50,6 +51,7 @@ struct Functions : Graphs {
     /// Runs `callable` on the stream's thread, after what is enqueued already. In a capture it becomes a node.
     template <class F>
     static void enqueue(NativeStream stream, F&& callable) {
+        detail::require_callable("enqueue: the callable", callable);
         enqueue_task(stream, Task{std::forward<F>(callable)});
     }
 

@@ -91,6 +91,7 @@ private:
     // A slot may be immovable.
     template <class Maker, class Slot>
     static void* make_with(void* maker, int number) {
+        require_callable("the slot maker", *static_cast<Maker*>(maker));
         return new Slot((*static_cast<Maker*>(maker))(number));
     }
     template <class Slot>

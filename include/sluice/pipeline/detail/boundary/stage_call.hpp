@@ -192,13 +192,8 @@ struct StageSetup {
 struct StageAccess {
     template <Backend B, class Function, Backend Own>
     static StageSetup<B> setup_of(Stage<Function, Own>& stage) {
-        StageSetup<B> setup{.name = &stage.name_, .callable = &stage.callable_};
-        // A pointer, or a std::function; not a lambda, which converts to a pointer that is never null.
-        if constexpr (requires { stage.callable_ == nullptr; } &&
-                      (std::is_pointer_v<Function> || !requires { +stage.callable_; })) {
-            if (stage.callable_ == nullptr)
-                setup.callable = nullptr;
-        }
+        StageSetup<B> setup{.name = &stage.name_,
+                            .callable = is_empty(stage.callable_) ? nullptr : &stage.callable_};
         if constexpr (std::is_same_v<Own, B>) {
             setup.options = stage.options_;
         } else {
