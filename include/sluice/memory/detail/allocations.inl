@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string>
 
-#include <sluice/backend/detail/list.hpp>
+#include <sluice/backend/detail/memory_blocks.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/memory/detail/allocations.hpp>
 
@@ -20,45 +20,22 @@ SLUICE_BODY std::size_t checked_bytes(std::size_t count, std::size_t element) {
     return count * element;
 }
 
-/// What is allocated now, in the order of the addresses.
+/// What is allocated now; pinned blocks are the special ones.
 struct Allocations::Blocks {
-    struct Block {
-        const char* begin;
-        const char* end;
-        std::uint64_t number;
-        bool pinned;
-    };
     /// Where a thread counts a block.
     static std::size_t& counted(bool pinned) noexcept {
         MemoryBytes& bytes = of_thread();
         return pinned ? bytes.pinned : bytes.device;
     }
 
-    /// The first block that begins behind `place`.
-    Block* after(const char* place) {
-        auto first = all.begin();
-        for (auto count = all.end() - first; count > 0;) {
-            const auto half = count / 2;
-            if (place < first[half].begin) {
-                count = half;
-            } else {
-                first += half + 1;
-                count -= half + 1;
-            }
-        }
-        return first;
-    }
     std::uint64_t find(const void* pointer) {
-        const char* const place = static_cast<const char*>(pointer);
         const std::lock_guard lock(mutex);
-        const auto next = after(place);
-        if (next == all.begin() || place >= (next - 1)->end)
-            return 0;
-        return (next - 1)->number;
+        const auto* const block = all.find(pointer);
+        return block != nullptr ? block->number : 0;
     }
 
     std::mutex mutex;
-    List<Block> all;
+    MemoryBlocks all;
     std::uint64_t last = 0;
     std::atomic<std::uint64_t> freed{0};
     std::atomic<std::uint64_t> changes{0};
@@ -81,11 +58,8 @@ SLUICE_BODY MemoryBytes& Allocations::of_thread() noexcept {
 }
 
 SLUICE_BODY void Allocations::add(const void* memory, std::size_t bytes, bool pinned) {
-    using Block = Blocks::Block;
-    const char* const begin = static_cast<const char*>(memory);
     const std::lock_guard lock(blocks_.mutex);
-    blocks_.all.insert(blocks_.after(begin),
-                       Block{begin, begin + (bytes == 0 ? 1 : bytes), ++blocks_.last, pinned});
+    blocks_.all.add(memory, {.bytes = bytes, .number = ++blocks_.last, .is_special = pinned});
     Blocks::counted(pinned) += bytes;
     blocks_.changes.fetch_add(1, std::memory_order_release);
 }
@@ -103,11 +77,10 @@ SLUICE_BODY void* Allocations::added(void* memory, std::size_t bytes, void (*fre
 
 SLUICE_BODY void Allocations::remove(const void* memory) noexcept {
     const std::lock_guard lock(blocks_.mutex);
-    const auto next = blocks_.after(static_cast<const char*>(memory));
-    if (next == blocks_.all.begin() || (next - 1)->begin != memory)
+    const MemoryBlocks::Block block = blocks_.all.remove(memory);
+    if (block.bytes == 0)
         return;
-    Blocks::counted((next - 1)->pinned) -= static_cast<std::size_t>((next - 1)->end - (next - 1)->begin);
-    blocks_.all.erase(next - 1);
+    Blocks::counted(block.is_special) -= block.bytes;
     blocks_.freed.fetch_add(1, std::memory_order_release);
     blocks_.changes.fetch_add(1, std::memory_order_release);
 }
