@@ -231,6 +231,11 @@ TEST_CASE("a bucket takes parts until it has as many bytes as were asked for") {
     CHECK(text_of([&] {
               Gradient{ends[0], std::vector<std::size_t>{}};
           }) == "bucketed reduction: expected at least one part, and there is none");
+    constexpr std::size_t most = ~std::size_t{0} / sizeof(float);
+    CHECK(text_of([&] {
+              Gradient{ends[0], std::vector<std::size_t>{3, most}};
+          }) == "bucketed reduction: a part of " + std::to_string(most) +
+                    " elements behind 3 is larger than any memory");
 }
 
 TEST_CASE("a communicator and a bucketed reduction that were moved from are refused") {

@@ -1,5 +1,7 @@
 // Branches and loops: the same code run at once and captured, with equal results.
+#include <limits>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -326,8 +328,10 @@ TEST_CASE("branches refuse what makes no sense, at once and captured alike") {
     refused("take another", [&](Ref s) {
         while_nonzero(s, condition, [&](Ref body) { if_nonzero(body, condition, nothing); });
     });
-    refused("unroll must be at least 1, got 0",
-            [&](Ref s) { while_nonzero(s, condition, nothing, {.unroll = 0}); });
+    for (const int unroll : {0, std::numeric_limits<int>::max()}) {
+        refused(("WhileOptions::unroll is " + std::to_string(unroll) + "; expected 1 to 1048576").c_str(),
+                [&](Ref s) { while_nonzero(s, condition, nothing, {.unroll = unroll}); });
+    }
 
     // A value from outside of a capture is of no use in it.
     ops::decide(stream.get(), condition.setter(stream), x.data());

@@ -235,8 +235,8 @@ TEST_CASE("Stages with no lane, and stages that are not there, are refused in a 
     const auto make = [&](int of_device, int of_host) {
         return text_of([&] { Pipeline pipeline{work.stages(of_device, of_host), Work::slots()}; });
     };
-    CHECK(make(0, 1) == "stage 'device': a stage needs at least 1 lane, got 0");
-    CHECK(make(1, 0) == "stage 'host': a stage needs at least 1 lane, got 0");
+    CHECK(make(0, 1) == "stage 'device': StageOptions::lanes is 0; expected 1 to 65536");
+    CHECK(make(1, 0) == "stage 'host': StageOptions::lanes is 0; expected 1 to 65536");
     Pipeline pipeline{work.stages(), Work::slots()};
     const auto missing = [&](const char* what, auto call) {
         CHECK(contains(text_of(call),

@@ -366,8 +366,8 @@ TEST_CASE("core: what does not go together with rates is refused, and nothing el
     };
     const detail::StagePlan makes = stage(1, false, false), nothing = stage(-1, false, false),
                             changes = stage(0, true, false), reads = stage(1, false, true);
-    CHECK(refused(0, makes, 1, 1) == "stage 'first': StageOptions::every is at least 1 batch, got 0");
-    CHECK(refused(1, makes, -1, 1) == "stage 'second': StageOptions::every is at least 1 batch, got -1");
+    CHECK(refused(0, makes, 1, 1) == "stage 'first': StageOptions::every is 0; expected 1 to 16777216");
+    CHECK(refused(1, makes, -1, 1) == "stage 'second': StageOptions::every is -1; expected 1 to 16777216");
     const std::string kinds =
         "stage 'second': StageOptions::every is for a stage that makes something of its own; this one ";
     CHECK(refused(1, nothing, 2, 1) == kinds + "makes nothing");

@@ -189,7 +189,7 @@ TEST_CASE("Contract 4: less than one slot is refused in a sentence") {
     Chain<B> chain(3, words, 1);
     for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
         const auto make = [&] { auto pipeline = chain.pipeline<3>({.schedule = schedule, .slots = 0}); };
-        CHECK(text_of(make) == "a pipeline needs at least 1 slot between two stages, got 0");
+        CHECK(text_of(make) == "PipelineOptions::slots is 0; expected 1 to 1048576");
     }
 }
 

@@ -356,7 +356,7 @@ TEST_CASE("in_flight: a call that looks for room, or for a batch that was read, 
 TEST_CASE("in_flight: less than none is refused") {
     Counted counted;
     CHECK(text_of([&] { (void)counted.pipeline({.in_flight = -1}); }) ==
-          "in_flight is at least 1 batch (0: as many as is good), got -1");
+          "PipelineOptions::in_flight is -1; expected 0 (as many as is good) to 2147483647");
 }
 
 } // namespace pipeline_in_flight

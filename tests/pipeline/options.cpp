@@ -65,16 +65,19 @@ TEST_CASE("options: what is out of range is refused under every schedule") {
             set(options);
             return refusal(options);
         };
-        for (const int slots : {0, -1, INT_MIN}) {
-            CHECK(said([&](auto& o) { o.slots = slots; }) ==
-                  "a pipeline needs at least 1 slot between two stages, got " + std::to_string(slots));
+        for (const int wrong : {0, -1, INT_MIN, (1 << 20) + 1, INT_MAX}) {
+            CHECK(said([&](auto& o) { o.slots = wrong; }) ==
+                  "PipelineOptions::slots is " + std::to_string(wrong) + "; expected 1 to 1048576");
+            if (wrong != 0) {
+                CHECK(said([&](auto& o) { o.timed_batches = wrong; }) ==
+                      "PipelineOptions::timed_batches is " + std::to_string(wrong) +
+                          "; expected 0 to 1048576");
+            }
         }
         CHECK(said([](auto& o) { o.in_flight = -1; }) ==
-              "in_flight is at least 1 batch (0: as many as is good), got -1");
+              "PipelineOptions::in_flight is -1; expected 0 (as many as is good) to 2147483647");
         CHECK(said([](auto& o) { o.steps_per_graph = -1; }) ==
-              "a graph needs at least 1 step (0: as many as is good), got -1");
-        CHECK(said([](auto& o) { o.timed_batches = -1; }) ==
-              "PipelineOptions::timed_batches must be 0 or more, got -1");
+              "PipelineOptions::steps_per_graph is -1; expected 0 (as many as is good) to 2147483647");
         CHECK(said([](auto& o) { o.graphs.capacity = 0; }) ==
               "a GraphCapture needs a capacity of 1 to 1048576 executables, got 0");
         CHECK(
@@ -104,17 +107,20 @@ TEST_CASE("options: those of a stage that are out of range are refused under eve
             CHECK(refusal(options, {.device = device}) ==
                   "stage 'write': there is no device " + std::to_string(device) + devices);
         }
-        for (const int lanes : {0, -1, INT_MIN}) {
+        for (const int lanes : {0, -1, INT_MIN, (1 << 16) + 1, INT_MAX}) {
             CHECK(refusal(options, {.lanes = lanes}) ==
-                  "stage 'write': a stage needs at least 1 lane, got " + std::to_string(lanes));
+                  "stage 'write': StageOptions::lanes is " + std::to_string(lanes) + "; expected 1 to 65536");
         }
-        for (const int every : {0, -1, INT_MIN}) {
-            CHECK(refusal(options, {.every = every}) ==
-                  "stage 'write': StageOptions::every is at least 1 batch, got " + std::to_string(every));
+        for (const int every : {0, -1, INT_MIN, (1 << 24) + 1, INT_MAX}) {
+            CHECK(refusal(options, {.every = every}) == "stage 'write': StageOptions::every is " +
+                                                            std::to_string(every) +
+                                                            "; expected 1 to 16777216");
         }
-        CHECK(refusal(options, {.every = INT_MAX}) ==
-              "stage 'write': with StageOptions::every, of it and the stages before, work repeats after "
-              "2147483647 batches; expected 16777216 at most");
+        options.slots = 1000;
+        CHECK(refusal(options, {.every = 1 << 24}) ==
+              "a pipeline of 1000 slots: with StageOptions::every, lanes that are told, and "
+              "PipelineOptions::slots, work repeats after more than 67108864 batches; expected fewer of one");
+        options.slots = 2;
         CHECK(contains(refusal(options, {.multiprocessors = -1}), "StageOptions::multiprocessors is -1;"));
         for (const int priority : {INT_MIN, INT_MAX})
             CHECK(refusal(options, {.priority = priority}).empty());
@@ -134,7 +140,7 @@ TEST_CASE("options: rates that come together too seldom are refused") {
     CHECK(made(5000, 5000) ==
           "stage 'second': with StageOptions::every, of it and the stages before, work repeats after "
           "25000000 batches; expected 16777216 at most");
-    CHECK(contains(made(INT_MAX, INT_MAX), "stage 'first': with StageOptions::every"));
+    CHECK(contains(made(1 << 24, 1 << 24), "stage 'second': with StageOptions::every"));
     // Beside each other: each alone would do.
     CHECK(contains(
         text_of([] {

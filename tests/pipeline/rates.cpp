@@ -274,7 +274,7 @@ TEST_CASE("rates: what does not go together is refused") {
     const auto text = [&](auto... stages) {
         return text_of([&] { Pipeline pipeline{Stages{stages...}, Slots{make_block, make_sum}}; });
     };
-    CHECK(text(load, with(0, 1), give) == "stage 'add': StageOptions::every is at least 1 batch, got 0");
+    CHECK(text(load, with(0, 1), give) == "stage 'add': StageOptions::every is 0; expected 1 to 16777216");
     CHECK(text(load, with(4, 2), give) ==
           "stage 'add': a stage with StageOptions::every, or one behind it, cannot have lanes, got 2");
     CHECK(text(load, with(4, 1), Stage{"give", [](Ref, const Sum&) {}, StageOptions<B>{.lanes = 3}}) ==

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <thread>
@@ -196,12 +197,12 @@ TEST_CASE("Readback: more values than any memory holds are refused in a sentence
     }
 }
 
-TEST_CASE("Readback: less than one slot is refused in a sentence") {
-    for (const int slots : {0, -3}) {
+TEST_CASE("Readback: less than one slot, or too many, are refused in a sentence") {
+    for (const int slots : {0, -3, std::numeric_limits<int>::max()}) {
         CHECK(text_of([&] {
                   Readback<Word, B>(
                       1, [](auto, auto) {}, slots);
-              }) == "a readback needs at least 1 slot, got " + std::to_string(slots));
+              }) == "readback: the number of slots is " + std::to_string(slots) + "; expected 1 to 1048576");
     }
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <set>
 #include <stdexcept>
@@ -127,7 +128,7 @@ TEST_CASE("Source: iteration goes on where it stands") {
     CHECK(values == tens(6));
 }
 
-TEST_CASE("Source: what the makers throw is passed on; negative numbers are refused in a sentence") {
+TEST_CASE("Source: what the makers throw is passed on; numbers out of range are refused in a sentence") {
     const auto bad_maker = [](int number) -> int {
         throw std::runtime_error("no " + std::to_string(number));
     };
@@ -135,12 +136,15 @@ TEST_CASE("Source: what the makers throw is passed on; negative numbers are refu
     CHECK_THROWS_WITH((Source{make_number, bad_maker, [](int&, std::size_t, int&) {}, Options{}}),
                       "source: making the state of worker 0 failed: no 0");
 
-    CHECK(text_of([] {
-              Source{make_number, fill_number, Options{.workers = -1}};
-          }) == "a source needs 0 workers (the caller fills) or more, got -1");
-    CHECK(text_of([] {
-              Source{make_number, fill_number, Options{.slots = -2}};
-          }) == "a source needs at least 1 slot (0: two more than workers), got -2");
+    const auto refused = [](const std::string& words, const Options& options) {
+        CHECK(text_of([&] { Source{make_number, fill_number, options}; }) == "SourceOptions::" + words);
+    };
+    constexpr int most = std::numeric_limits<int>::max();
+    refused("workers is -1; expected 0 (the caller fills) to 65536", {.workers = -1});
+    refused("workers is 2147483647; expected 0 (the caller fills) to 65536", {.workers = most});
+    refused("slots is -2; expected 0 (two more than workers) to 1048576", {.slots = -2});
+    refused("slots is 2147483647; expected 0 (two more than workers) to 1048576", {.slots = most});
+    refused("timed_batches is 2147483647; expected 0 to 1048576", {.timed_batches = most});
 }
 
 } // namespace pipeline_source

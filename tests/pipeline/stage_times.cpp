@@ -171,7 +171,7 @@ TEST_CASE("stage times: the last batches alone, none after a reset, and none whe
     Pipeline plain{slow_stages(), Slots{make_nothing}};
     CHECK(contains(text_of([&] { (void)plain.stage_times(); }), "PipelineOptions::timed_batches"));
     CHECK(contains(text_of([&] { Pipeline bad(slow_stages(), Slots{make_nothing}, {.timed_batches = -1}); }),
-                   "timed_batches must be 0 or more, got -1"));
+                   "timed_batches is -1; expected 0 to 1048576"));
     CHECK(pipeline.stage_name(1) == "second");
     CHECK_FALSE(pipeline.is_cpu_stage(0));
     CHECK(contains(text_of([&] { (void)pipeline.stage_name(2); }),

@@ -187,7 +187,9 @@ TEST_CASE("a sampler is asked while it samples, and as its backend fails") {
 
 TEST_CASE("wrong intervals are refused, and a backend's error is told") {
     CHECK(text_of([] { MemorySampler<Host> sampler(0us); }) ==
-          "MemorySampler: the interval is 0 us; expected 1 us or more");
+          "MemorySampler: the interval in us is 0; expected 1 to 31536000000000");
+    CHECK(text_of([] { MemorySampler<Host> sampler(std::chrono::microseconds::max()); }) ==
+          "MemorySampler: the interval in us is 9223372036854775807; expected 1 to 31536000000000");
     CHECK(text_of([] { MemorySampler<Failing> sampler(1h); }) == "the device is gone");
 
     Failing::may_be_asked = true;

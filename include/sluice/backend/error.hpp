@@ -82,6 +82,8 @@ void require_named(const char* what, Named value, Named last, const char* names)
 /// Throws `Error` unless `milliseconds`, given as `what`, is 0 (none) to a year: clocks end a little beyond.
 void require_timeout(const char* what, long long milliseconds);
 
+/// Beyond any sensible number of slots, batches or threads, and less than fills a memory by their books alone.
+inline constexpr int most_of_option = 1 << 20;
 /// Throws `Error` unless `value`, which was given as `what`, is `least`, which stands for what `least_means` says, to `most`.
 void require_within(const std::string& what, long long value, long long least, long long most,
                     const char* least_means = nullptr);

@@ -35,10 +35,8 @@ public:
     /// Samples the calling thread's current device. The first sample is taken before it returns.
     /// \throws Error for an interval that is not positive, and what the backend throws when it is asked.
     explicit MemorySampler(std::chrono::microseconds every = std::chrono::milliseconds(5)) : every_(every) {
-        if (every.count() <= 0) {
-            throw Error("MemorySampler: the interval is " + std::to_string(every.count()) +
-                        " us; expected 1 us or more");
-        }
+        constexpr std::chrono::microseconds year = std::chrono::hours(24 * 365); // as other waits at most
+        detail::require_within("MemorySampler: the interval in us", every.count(), 1, year.count());
         note(B::device_memory_in_use());
         thread_ = std::thread([this, device = B::current_device()] { sample(device); });
     }

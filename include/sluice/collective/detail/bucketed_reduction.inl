@@ -33,6 +33,9 @@ BucketedReduction<T, B>::BucketedReduction(const Communicator<B>& communicator,
     std::size_t total = 0;
     parts_.reserve(sizes.size());
     for (const std::size_t size : sizes) {
+        if (size > ~std::size_t{0} / sizeof(T) - total)
+            throw Error("bucketed reduction: a part of " + std::to_string(size) + " elements behind " +
+                        std::to_string(total) + " is larger than any memory");
         if (buckets_.empty() || buckets_.back().size * sizeof(T) >= options.bytes)
             buckets_.push_back({.begin = total});
         Bucket& bucket = buckets_.back();

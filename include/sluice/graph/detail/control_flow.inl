@@ -123,8 +123,7 @@ struct ControlFlow {
         static_assert(std::is_invocable_v<Body&, Ref>,
                       "sluice::while_nonzero: the body must be callable as body(BasicStreamRef<B>)");
         check(condition, stream, "while_nonzero");
-        if (unroll < 1)
-            throw Error("while_nonzero: unroll must be at least 1, got " + std::to_string(unroll));
+        require_within("WhileOptions::unroll", unroll, 1, most_of_option);
         const bool look_first = take(condition, stream);
         if (!look_first) {
             // For bodies that ask get().

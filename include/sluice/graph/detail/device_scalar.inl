@@ -26,8 +26,7 @@ struct DeviceScalar<T, B>::Slot {
 
 template <class T, Backend B>
 DeviceScalar<T, B>::DeviceScalar(T initial, int slots) : value_(1) {
-    if (slots < 1)
-        throw Error("a device scalar needs at least 1 slot, got " + std::to_string(slots));
+    detail::require_within("DeviceScalar: the number of slots", slots, 1, detail::most_of_option);
     slots_.reserve(static_cast<std::size_t>(slots));
     for (int slot = 0; slot < slots; ++slot)
         slots_.push_back(detail::make_owned<Slot>());

@@ -40,9 +40,8 @@ public:
 
     ReadbackState(std::size_t count, Owned<AnyHandler> handler, int slots)
         : count_(count), handler_(std::move(handler)), device_(B::current_device()) {
-        if (slots < 1)
-            throw Error("a readback needs at least 1 slot, got " + std::to_string(slots));
-        if (count > ~std::size_t{0} / 4 / sizeof(T)) {
+        require_within("readback: the number of slots", slots, 1, most_of_option);
+        if (count > ~std::size_t{0} / (4 * most_of_option) / sizeof(T)) {
             throw Error("a readback of " + std::to_string(count) + " values of " + std::to_string(sizeof(T)) +
                         " bytes each is larger than any memory");
         }

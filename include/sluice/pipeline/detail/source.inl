@@ -40,14 +40,9 @@ Source<Batch, State, Fill, B>::Source(MakeSlot make_slot, MakeState make_state, 
     detail::require_callable("source: make_slot", make_slot);
     detail::require_callable("source: make_state", make_state);
     detail::require_callable("source: fill", fill_);
-    if (options.workers < 0) {
-        throw Error("a source needs 0 workers (the caller fills) or more, got " +
-                    std::to_string(options.workers));
-    }
-    if (options.slots < 0) {
-        throw Error("a source needs at least 1 slot (0: two more than workers), got " +
-                    std::to_string(options.slots));
-    }
+    detail::require_within("SourceOptions::workers", options.workers, 0, 1 << 16, "the caller fills");
+    detail::require_within("SourceOptions::slots", options.slots, 0, detail::most_of_option,
+                           "two more than workers");
     detail::require_timeout("SourceOptions::timeout", options.timeout.count());
     if (options.workers == 0 && options.timeout.count() > 0) {
         throw Error(
@@ -55,10 +50,7 @@ Source<Batch, State, Fill, B>::Source(MakeSlot make_slot, MakeState make_state, 
             "0 ms, or a worker, got " +
             std::to_string(options.timeout.count()) + " ms");
     }
-    if (options.timed_batches < 0) {
-        throw Error("SourceOptions::timed_batches must be 0 or more, got " +
-                    std::to_string(options.timed_batches));
-    }
+    detail::require_within("SourceOptions::timed_batches", options.timed_batches, 0, detail::most_of_option);
     detail::require_named("SourceOptions::when_ahead", options.when_ahead, WhenAhead::drop_newest,
                           "wait, drop_oldest or drop_newest");
     const int slots = options.slots > 0 ? options.slots : options.workers + 2;

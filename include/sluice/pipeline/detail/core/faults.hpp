@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <exception>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,16 +39,17 @@ inline bool is_late(const Error& error) noexcept {
 inline const PipelineOptions& require_options(const PipelineOptions& options) {
     require_named("PipelineOptions::schedule", options.schedule, Schedule::automatic,
                   "serial, overlapped, graphed or automatic");
-    if (options.steps_per_graph < 0)
-        throw Error("a graph needs at least 1 step (0: as many as is good), got " +
-                    std::to_string(options.steps_per_graph));
+    constexpr int any = (std::numeric_limits<int>::max)();
+    require_within("PipelineOptions::slots", options.slots, 1, most_of_option);
+    require_within("PipelineOptions::in_flight", options.in_flight, 0, any, "as many as is good");
+    require_within("PipelineOptions::steps_per_graph", options.steps_per_graph, 0, any, "as many as is good");
+    require_within("PipelineOptions::timed_batches", options.timed_batches, 0, most_of_option);
     require_options(options.graphs);
     return options;
 }
 
 inline void require_lanes(const std::string& stage, int lanes) {
-    if (lanes < 1)
-        throw Error("stage '" + stage + "': a stage needs at least 1 lane, got " + std::to_string(lanes));
+    require_within("stage '" + stage + "': StageOptions::lanes", lanes, 1, 1 << 16);
 }
 
 /// The device of a stage's streams in a pipeline of device `pipelines`. Throws `Error` for options that do not go

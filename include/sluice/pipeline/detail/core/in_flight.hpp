@@ -22,11 +22,8 @@ class InFlight {
     using Core = StageCore<B>;
 
 public:
-    /// At most `asked` batches, or as many as is good where that is 0. Throws `Error` for a negative number.
+    /// At most `asked` batches, or as many as is good where that is 0.
     InFlight(const Core& core, int asked) {
-        if (asked < 0)
-            throw Error("in_flight is at least 1 batch (0: as many as is good), got " +
-                        std::to_string(asked));
         limit_ = asked == 0 ? by_default : static_cast<std::size_t>(asked);
         // Marks cost time, and few batches that are under way need to be known one by one.
         stride_ = limit_ < exact ? 1 : limit_ / 4;

@@ -63,7 +63,7 @@ public:
         std::size_t lanes = 1; // After so many batches all stages that are told are at the same one.
         for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
             any_told = any_told || plan.stages[stage].takes_turn || plan.stages[stage].takes_lane;
-            if (plan.stages[stage].takes_lane)
+            if (plan.stages[stage].takes_lane && lanes <= most_rows)
                 lanes = common_multiple(lanes, lanes_of(stage));
         }
         if (plan.most_window <= 1 && !rates.any() && !any_told)
@@ -71,7 +71,16 @@ public:
         rows_.clear();
         begin_ = rates.begin();
         first_rows_ = (plan.most_window - 1) * rates.period();
-        later_rows_ = common_multiple(count_ * rates.period(), lanes);
+        later_rows_ = count_ * rates.period();
+        if (lanes <= most_rows && later_rows_ <= most_rows)
+            later_rows_ = common_multiple(later_rows_, lanes);
+        if (lanes > most_rows || later_rows_ > most_rows || first_rows_ > most_rows) {
+            throw Error(
+                "a pipeline of " + std::to_string(count_) +
+                " slots: with StageOptions::every, lanes that are told, and PipelineOptions::slots, work "
+                "repeats after more than " +
+                std::to_string(most_rows) + " batches; expected fewer of one");
+        }
         for (std::size_t row = 0; row < first_rows_ + later_rows_; ++row) {
             // Of the first batches, those before are missing.
             const bool early = row < first_rows_;
@@ -136,6 +145,7 @@ public:
     const MemoryBytes& bytes(std::size_t maker) const noexcept { return bytes_[maker]; }
 
 private:
+    static constexpr std::size_t most_rows = std::size_t{1} << 26;
     // Of a stage that is told.
     std::size_t lanes_of(std::size_t stage) const noexcept {
         return static_cast<std::size_t>(lanes_[first_lanes_[stage]].count);

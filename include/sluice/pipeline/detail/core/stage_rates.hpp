@@ -34,9 +34,7 @@ public:
         bool any = false;
         for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
             const int every = setups[stage].options.every;
-            if (every < 1)
-                throw Error("stage '" + *setups[stage].name +
-                            "': StageOptions::every is at least 1 batch, got " + std::to_string(every));
+            require_within("stage '" + *setups[stage].name + "': StageOptions::every", every, 1, 1 << 24);
             any = any || every > 1;
         }
         if (any)

@@ -8,12 +8,8 @@ StageCore<B>::StageCore(const PlanData& plan_of_stages, const PipelineSetup<B>& 
                         const PipelineOptions& options)
     : rates(plan_of_stages, setups.stages), plan(rates.plan()),
       checks(options.checked, options.steps_per_graph), streams(options.schedule, plan.stages.size()),
-      slots(plan.makers,
-            options.slots < 1 ? 0 : static_cast<std::size_t>(options.slots) + plan.most_window - 1),
+      slots(plan.makers, static_cast<std::size_t>(options.slots) + plan.most_window - 1),
       launch_blocking_(options.launch_blocking) {
-    if (options.slots < 1)
-        throw Error("a pipeline needs at least 1 slot between two stages, got " +
-                    std::to_string(options.slots));
     streams.share_out(plan, setups.stages);
     entries_.reserve(plan.stages.size());
     if constexpr (has_threads)

@@ -36,9 +36,7 @@ class StageTimes {
 public:
     /// Of the last `batches` batches of so many stages.
     StageTimes(std::size_t stages, int batches)
-        : batches_(static_cast<std::size_t>(batches)), windows_(batches < 1 ? 1 : batches_) {
-        if (batches < 1)
-            throw Error("PipelineOptions::timed_batches must be 0 or more, got " + std::to_string(batches));
+        : batches_(static_cast<std::size_t>(batches)), windows_(batches_) {
         rings_.resize(stages + 2);
         add_thread(stages + 1);
     }
