@@ -2,7 +2,7 @@
 
 After "PyTorch Model Performance Analysis and Optimization". Its last rungs copy bytes and convert on the device, with
 `non_blocking=True` from pinned memory, but the copy of a batch still begins when the step before has been enqueued. With
-`sluice.prefetch` it has a stream and two fixed slots of its own.
+`sluice.prefetch` it has a stream and fixed slots of its own.
 
     python3 examples/pytorch/scripts/input_ladder.py --batch 512
 """

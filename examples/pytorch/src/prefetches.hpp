@@ -15,18 +15,18 @@ struct Fetch {
     Steps& plan() const { return *static_cast<Steps*>(PyLong_AsVoidPtr((*this)[steps])); }
 };
 
-/// Of a slot: a moment before the copy, or -1 where that is on the caller's stream; and one after it, with or without reading the next slot.
+/// Of a slot: a moment before the copy, or -1 where that is on the caller's stream; and one after it, with or without reading what comes next.
 struct Placing {
     enum { begin, end, end_and_read };
 };
 
-/// Whether only the pipeline and the consumer to come hold the slot's memory.
+/// Whether the consumer holds none of the slot's memory.
 inline bool is_left(PyObject* storages) {
     for (std::intptr_t i = 0; i < size(storages); ++i) {
         const Ref cdata = attribute(item(item(storages, i), 0), words.cdata);
         const Ref count =
             Ref::taken(PyObject_CallFunctionObjArgs(words[Word::use_count], cdata.get(), nullptr));
-        if (number(count.get()) != number(item(item(storages, i), 1)) + 1)
+        if (number(count.get()) != number(item(item(storages, i), 1)))
             return false;
     }
     return true;
@@ -47,7 +47,7 @@ inline bool is_like(PyObject* target, PyObject* batch) {
 }
 
 /// `prefetched(fetch, slot, batch, reads, other)` enqueues the copy of a batch into its slot, and returns what it will be; or `unhandled`,
-/// with nothing done. `other` is a slot whose last batch must have been given up, or -1.
+/// with nothing done. `other` is the slot, if its batch before must have been given up, or -1.
 inline Ref prefetched(PyObject* const* arguments) {
     const Fetch fetch{arguments[0]};
     const std::intptr_t slot = number(arguments[1]);

@@ -13,7 +13,7 @@ from sluice.pipelines.compiled import UNHANDLED
 from sluice.pipelines.devices import Device, device_of
 from sluice.pipelines.draws import heeded
 from sluice.pipelines.holders import as_tensor, count, storages_of
-from sluice.pipelines.intake import Intake, checked_slots, forget, strides_of_copy
+from sluice.pipelines.intake import Intake, Slot, checked_slots, forget, strides_of_copy
 from sluice.pipelines.plan import CALLER, COPIES, CURRENT, RECORD, RESTORE, WAIT
 from sluice.pipelines.position import Position
 from sluice.pipelines.trees import is_plain, map_batch, tensors_of
@@ -23,13 +23,15 @@ def prefetch(loader: Iterable, device: Union[None, int, str, torch.device, Devic
              reuse: bool = False) -> "Prefetch":
     """Iterates over `loader` and yields its batches on `device`: tensors in containers of any kind (see sluice/pipelines/trees.py).
 
-    Batches are copied on a stream of their own into `slots` fixed sets of tensors, allocated for the first batches. The
-    consumer's stream, the current one where the next batch is asked for, waits for the copy, and the copy into a slot for
-    what the consumer enqueued before asking: no `record_stream`, no race, and no growth of memory. Copies overlap with work
-    where the loader's tensors are pinned. Nested and sparse tensors are copied into memory of their own.
+    Batches are copied on a stream of their own into fixed sets of tensors, allocated for the first batches: one for each of the `slots`
+    batches that are on the device at a time, and one that keeps the batch before them. The consumer's stream, the current one where
+    the next batch is asked for, waits for the copy, and the copy into a set for what the consumer enqueued before asking: no
+    `record_stream`, no race, and no growth of memory. Copies overlap with work where the loader's tensors are pinned. Nested and
+    sparse tensors are copied into memory of their own.
 
-    A batch is valid until the next one is asked for. A program that keeps a tensor of it longer, be it by a view, `detach()`, `.data`,
-    `numpy()` or what a backward pass has saved, meets a RuntimeError at the batch after that. Nested and sparse
+    A batch is valid until the one after the next is asked for. A program that keeps a tensor of it longer, be it by a view, `detach()`,
+    `.data`, `numpy()` or what a backward pass has saved, meets a RuntimeError then, before that memory is written. What is left of an
+    iteration, such as a first batch for a figure, is the program's: the next iteration has other memory in its place. Nested and sparse
     tensors may be kept. `reuse=True` is for loaders that refill their own memory. The object can be iterated again for each epoch,
     one iteration at a time, and keeps its slots. An exception of the loader comes when all batches before it have been yielded.
 
@@ -47,11 +49,11 @@ class Waits:
     """What waits for what, as `Plan` has it for pipelines: the copy into a slot for what the consumer enqueued before it asked for
     the batch, and the consumer for the copy. Small batches are copied on the consumer's stream."""
 
-    def __init__(self, slots: int) -> None:
-        self.slots, self.events = slots, 2 * slots
+    def __init__(self, sets: int) -> None:
+        self.slots, self.events = sets, 2 * sets
         self.moments: list[list[tuple[int, int, int]]] = []
-        for slot in range(slots):
-            copied, over, following = slot, slots + slot, (slot + 1) % slots
+        for slot in range(sets):
+            copied, over, following = slot, sets + slot, (slot + 2) % sets
             ended = [(RECORD, copied, COPIES), (RESTORE, 0, 0)]
             self.moments += [[(RECORD, over, CALLER), (WAIT, over, COPIES), (CURRENT, 0, COPIES)], ended,
                              [(RECORD, copied, COPIES), (WAIT, following, CALLER), (RESTORE, 0, 0)], [(WAIT, copied, CALLER)],
@@ -64,14 +66,14 @@ class Waits:
         return 6 * slot + 1
 
     def end_and_read(self, slot: int) -> int:
-        """The next slot's batch is read."""
+        """The batch that comes next is read."""
         return 6 * slot + 2
 
     def read(self, slot: int) -> int:
         return 6 * slot + 3
 
     def small(self, slot: int, reads: bool) -> int:
-        """A small batch has been copied, and the next slot's may be read."""
+        """A small batch has been copied, and the one that comes next may be read."""
         return 6 * slot + 4 + reads
 
     def copied(self, slot: int) -> int:
@@ -86,17 +88,18 @@ class Prefetch:
         self.device = device_of(device)
         self.slots = checked_slots("prefetch", slots, 2, 2)
         self.stream = self.device.stream()
-        self.intake = Intake(self.device, self.slots, reuse)  # its slots' memory
-        self.plan = Waits(self.slots)
+        self.sets = self.slots + 1  # the consumer may read the batch before until it asks for the next but one
+        self.intake = Intake(self.device, self.sets, reuse)  # its slots' memory
+        self.plan = Waits(self.sets)
         self.steps = self.device.steps(self.plan, [self.stream])
-        self.sources: list[list[torch.Tensor]] = [[] for _ in range(self.slots)]  # what is copied from, held until it is
+        self.sources: list[list[torch.Tensor]] = [[] for _ in range(self.sets)]  # what is copied from, held until it is
         self.versions: dict[int, tuple[int, int]] = {}  # as in an intake
-        self.indices = [-1] * self.slots  # of the batches that they are
-        self.targets: list[Optional[tuple]] = [None] * self.slots  # a batch's form, and its tensors in the slot
-        self.whole: list[list[torch.Tensor]] = [[] for _ in range(self.slots)]  # nested and sparse, in memory of their own
-        self.storages: list[list[tuple[Any, int]]] = [[] for _ in range(self.slots)]  # and how many hold each, if the program does not
+        self.indices = [-1] * self.sets  # of the batches that they are
+        self.targets: list[Optional[tuple]] = [None] * self.sets  # a batch's form, and its tensors in the slot
+        self.whole: list[list[torch.Tensor]] = [[] for _ in range(self.sets)]  # nested and sparse, in memory of their own
+        self.storages: list[list[tuple[Any, int]]] = [[] for _ in range(self.sets)]  # and how many hold each, if the program does not
         self.small, self.is_small = SMALL, False
-        self.before: dict[int, int] = {}  # of a slot's storage, how many hold it since an iteration before
+        self.first = 0  # the set of an iteration's first batch: that of the last one before is written last
         self.position = Position("prefetch")
         self.running = False
         self.has_heeded = False  # the random numbers of an iteration
@@ -139,13 +142,12 @@ class Prefetch:
             self.finish()
 
     def ordered(self) -> Iterator[Any]:
-        steps, plan, position, slots = self.steps, self.plan, self.position, self.slots
+        steps, plan, position, sets = self.steps, self.plan, self.position, self.sets
         source = position.begin(self.loader)
-        self.begin()
-        ready, prefetched = None, steps.prefetched
-        waiting: collections.deque = collections.deque()
+        ready, prefetched, number = None, steps.prefetched, self.first
+        waiting: collections.deque = collections.deque()  # batches with their sets
         failure: Optional[Exception] = None
-        placed = yielded = 0
+        placed = 0
         while True:
             try:
                 batch = next(source)
@@ -156,36 +158,38 @@ class Prefetch:
                 break
             if position.is_stateful:
                 position.fetched()
-            is_full = len(waiting) + 1 == slots
-            # The consumer's variables hold the batch that comes after the one looked for.
-            other = (placed - 1) % slots if yielded > 0 else -1
-            if ready is not None and placed > 0 and not self.before:
-                found = prefetched(ready, placed % slots, batch, is_full, other)
-                self.indices[placed % slots] = placed
+            is_full = len(waiting) + 1 == self.slots
+            if placed < sets:
+                self.renew_kept(number)
+                other = -1
+            else:
+                other = number
+            if ready is not None and placed > 0:
+                found = prefetched(ready, number, batch, is_full, other)
+                self.indices[number] = placed
             else:
                 found = UNHANDLED
             if found is UNHANDLED:
                 if other >= 0:
-                    self.refuse_kept(placed - 1)
-                found = self.place(placed, batch, is_full)
+                    self.refuse_kept(number, placed)
+                found = self.place(number, placed, batch, is_full)
                 if placed == 0:
                     ready = self.ready()
-            waiting.append(found)
+            waiting.append((found, number))
             del found
             placed += 1
+            number = self.first = (number + 1) % sets
             del batch
             if is_full:
                 position.passed()
-                if self.whole[yielded % slots]:
-                    self.give_away(yielded)
-                yield waiting.popleft()
-                yielded += 1
+                if self.whole[waiting[0][1]]:
+                    self.give_away(waiting[0][1])
+                yield waiting.popleft()[0]
         while waiting:
-            steps.read(plan.read(yielded % slots))
+            steps.read(plan.read(waiting[0][1]))
             position.passed()
-            self.give_away(yielded)
-            yield waiting.popleft()
-            yielded += 1
+            self.give_away(waiting[0][1])
+            yield waiting.popleft()[0]
         if failure is not None:
             try:
                 raise failure
@@ -199,13 +203,12 @@ class Prefetch:
             return None
         plan = self.plan
         moments = [(-1, plan.small(slot, False), plan.small(slot, True)) if self.is_small
-                   else (plan.begin(slot), plan.end(slot), plan.end_and_read(slot)) for slot in range(self.slots)]
+                   else (plan.begin(slot), plan.end(slot), plan.end_and_read(slot)) for slot in range(self.sets)]
         return (self.steps.handle.value, tuple(moments), self.sources, self.versions, self.targets, self.storages,
                 torch.is_inference_mode_enabled)
 
-    def place(self, index: int, batch: Any, reads: bool) -> Any:
-        """Enqueues the copy of a batch, and the consumer's wait for the next slot's if that is `read`. Returns what it will be."""
-        number = index % self.slots
+    def place(self, number: int, index: int, batch: Any, reads: bool) -> Any:
+        """Enqueues the copy of a batch, and the consumer's wait for the one that comes next if that is `read`. Returns what it will be."""
         steps, plan, intake = self.steps, self.plan, self.intake
         if index == 0:
             self.is_small = sum(tensor.nbytes for tensor in tensors_of(batch) if is_plain(tensor)) <= self.small
@@ -277,35 +280,33 @@ class Prefetch:
             return placed
         return map_batch(work, batch)
 
-    def refuse_kept(self, index: int) -> None:
-        """Raises where the program holds memory of the batch that batch `index`, which waits, has overwritten."""
-        before = self.before
-        for storage, own in self.storages[index % self.slots]:
-            others = count(storage._cdata) - own - 1  # one is what waits
-            if others > before.get(storage._cdata, 0):
-                gc.collect()  # cycles that nothing else holds
-                if count(storage._cdata) - own - 1 > before.get(storage._cdata, 0):
-                    raise RuntimeError(f"a tensor of batch {index - self.slots} is still held, and its memory has become another "
-                                       "batch's; expected a clone() of what is to be kept")
-            elif before and others < before.get(storage._cdata, 0):
-                before[storage._cdata] = others
-                if others <= 0:
-                    del before[storage._cdata]
+    def refuse_kept(self, number: int, index: int) -> None:
+        """Raises where the program holds memory that batch `index` would overwrite."""
+        if self.is_kept(number):
+            gc.collect()  # cycles that nothing else holds
+            if self.is_kept(number):
+                raise RuntimeError(f"a tensor of batch {index - self.sets} is still held, and its memory is to become another "
+                                   "batch's; expected a clone() of what is to be kept")
 
-    def give_away(self, index: int) -> None:
+    def is_kept(self, number: int) -> bool:
+        return any(count(storage._cdata) > own for storage, own in self.storages[number])
+
+    def renew_kept(self, number: int) -> None:
+        """What the program holds of an iteration before, such as a loop's variable after a break, it may keep."""
+        if self.is_kept(number):
+            for storage, _ in self.storages[number]:
+                self.device.give_away(as_tensor(storage), [self.device.current_stream()])
+            self.intake.slots[number], self.storages[number], self.targets[number] = Slot(), [], None
+
+    def give_away(self, number: int) -> None:
         """Nested and sparse tensors are the consumer's to keep."""
-        for tensor in self.whole[index % self.slots]:
+        for tensor in self.whole[number]:
             for storage in storages_of([tensor]):
                 self.device.give_away(as_tensor(storage), [self.device.current_stream()])
 
-    def begin(self) -> None:
-        """An exception's traceback, or a loop's variable after a break, may hold a batch of an iteration before."""
-        self.before = {storage._cdata: count(storage._cdata) - own
-                       for storages in self.storages for storage, own in storages if count(storage._cdata) > own}
-
     def finish(self) -> None:
         """Whatever the caller enqueues next may free, or overwrite, what was copied from."""
-        for number in range(self.slots):
+        for number in range(self.sets):
             if self.sources[number]:
                 self.steps.wait(number)
             forget(self.sources[number], self.versions, number)
