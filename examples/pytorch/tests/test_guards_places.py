@@ -77,3 +77,96 @@ class TestPlaces:
             return x * factor
 
         self.check(device, schedule, stage, lambda i: setattr(stage, "__kwdefaults__", {"factor": i + 0.5}), lambda i: i + 0.5)
+
+
+OPTIONS = types.SimpleNamespace()
+
+
+class Scaled(torch.nn.Module):
+    def forward(self, x):
+        factor = getattr(self, "factor", 1.0) * getattr(stage_with_names, "factor", 1.0) * getattr(OPTIONS, "factor", 1.0)
+        try:
+            factor *= A_GLOBAL_THAT_COMES  # noqa: F821
+        except NameError:
+            pass
+        return x * factor
+
+
+def stage_with_names(model, x):
+    return model(x)
+
+
+NAMES = {"global": lambda model, factor: globals().__setitem__("A_GLOBAL_THAT_COMES", factor),
+         "function": lambda model, factor: setattr(stage_with_names, "factor", factor),
+         "record": lambda model, factor: setattr(OPTIONS, "factor", factor),
+         "module": lambda model, factor: setattr(model[0], "factor", factor),
+         "class": lambda model, factor: setattr(Scaled, "factor", factor),
+         "forward of the user's": lambda model, factor: setattr(model[0], "forward", lambda x: x * factor),
+         "forward of PyTorch's": lambda model, factor: setattr(model[1], "forward", lambda x: x * factor)}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("place", NAMES)
+def test_a_name_that_comes_between_epochs(device, schedule, place):
+    """Code asks for it before, and does without."""
+    model = torch.nn.Sequential(Scaled(), torch.nn.Identity())
+    run = sluice.pipeline(lambda x: stage_with_names(model, x), schedule=schedule, device=graphing(device))
+    try:
+        for factor in (1.0, 2.0, 3.0):
+            if factor > 1.0:
+                NAMES[place](model, factor)
+            assert [x.tolist() for x in run([torch.ones(2)] * COUNT)] == [[factor] * 2] * COUNT, f"{factor}\n{run.report()}"
+        assert schedule != "graphed" or replays(run, "<lambda>") > 2 * COUNT, str(run.report())
+    finally:
+        globals().pop("A_GLOBAL_THAT_COMES", None)
+        for owner in (stage_with_names, OPTIONS, Scaled):
+            vars(owner).get("factor") and delattr(owner, "factor")
+
+
+def test_a_step_of_the_optimizers_own_that_comes_between_epochs(device):
+    weight = torch.nn.Parameter(torch.ones(2, device=device))
+    optimizer = torch.optim.SGD([weight], lr=0.5)
+
+    def train(x):
+        optimizer.zero_grad()
+        (weight * x).sum().backward()
+        optimizer.step()
+        return weight.detach().clone()
+
+    run = sluice.pipeline(train, schedule="graphed", device=graphing(device))
+    assert [x[0].item() for x in run([torch.ones(2)] * COUNT)] == [1 - 0.5 * i for i in range(1, COUNT + 1)]
+    optimizer.step = lambda: weight.data.add_(weight.grad)
+    assert [x[0].item() for x in run([torch.ones(2)] * COUNT)] == [1 - 0.5 * COUNT + i for i in range(1, COUNT + 1)], str(run.report())
+
+
+MODES = {"precision": lambda on: setattr(torch.backends.cuda.matmul, "fp32_precision", "tf32" if on else "ieee"),
+         "precision of convolutions": lambda on: setattr(torch.backends.cudnn.conv, "fp32_precision", "tf32" if on else "ieee"),
+         "all precisions": lambda on: setattr(torch.backends, "fp32_precision", "tf32" if on else "ieee"),
+         "as before": lambda on: setattr(torch.backends.cuda.matmul, "allow_tf32", on),
+         "by name": lambda on: torch.set_float32_matmul_precision("high" if on else "highest"),
+         "half": lambda on: setattr(torch.backends.cuda.matmul, "allow_fp16_reduced_precision_reduction", not on),
+         "bfloat16": lambda on: setattr(torch.backends.cuda.matmul, "allow_bf16_reduced_precision_reduction", not on),
+         "accumulation": lambda on: setattr(torch.backends.cuda.matmul, "allow_fp16_accumulation", on)}
+
+
+@pytest.fixture
+def precisions():
+    """As they were. `fp32_precision` of one operation is back to what that of all of them says."""
+    matmul, getters = torch.backends.cuda.matmul, [torch.backends, torch.backends.cuda.matmul, torch.backends.cudnn.conv]
+    names = "allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction", "allow_fp16_accumulation"
+    before = [getattr(matmul, name) for name in names], [owner.fp32_precision for owner in getters]
+    yield
+    torch.set_float32_matmul_precision("highest")
+    for name, value in zip(names, before[0]):
+        setattr(matmul, name, value)
+    for owner, value in zip(getters, before[1]):
+        owner.fp32_precision = value
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_precision_that_changes_between_epochs(device, mode, precisions):
+    run = sluice.pipeline(lambda x: x * 2, schedule="graphed", device=graphing(device))
+    for epoch in range(4):
+        MODES[mode](epoch % 2 == 1)
+        assert [x.tolist() for x in run([torch.ones(2)] * COUNT)] == [[2.0] * 2] * COUNT
+    assert run.report().changes == {"<lambda>": {"a mode of PyTorch, such as autocast or no_grad": 3}}, str(run.report())

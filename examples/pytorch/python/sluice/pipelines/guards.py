@@ -3,6 +3,7 @@ value, without Python code of its own for each."""
 
 from __future__ import annotations
 
+import functools
 import operator
 from itertools import chain
 from typing import Any
@@ -12,11 +13,14 @@ import torch
 ITEM, ATTRIBUTE, VALUES = operator.getitem, getattr, dict.values
 ADDRESS = torch.Tensor.data_ptr
 
-MODES = tuple(getattr(torch._C, name) for name in (
-    "is_grad_enabled", "is_inference_mode_enabled", "is_autocast_cache_enabled", "get_default_dtype",
-    "_get_deterministic_algorithms", "_get_cublas_allow_tf32", "_get_cudnn_allow_tf32", "_get_cudnn_enabled",
-    "_get_cudnn_benchmark", "_get_cudnn_deterministic", "_get_float32_matmul_precision", "_get_flash_sdp_enabled", "_get_mem_efficient_sdp_enabled",
-    "_get_math_sdp_enabled", "_get_cudnn_sdp_enabled", "_len_torch_function_stack"))
+# Of precisions, the getters by operation: those for all of them raise where a program sets one of them.
+MODES = (*(getattr(torch._C, name) for name in (
+    "is_grad_enabled", "is_inference_mode_enabled", "is_autocast_cache_enabled", "get_default_dtype", "_get_deterministic_algorithms",
+    "_get_cudnn_enabled", "_get_cudnn_benchmark", "_get_cudnn_deterministic", "_get_flash_sdp_enabled", "_get_mem_efficient_sdp_enabled",
+    "_get_math_sdp_enabled", "_get_cudnn_sdp_enabled", "_get_sdp_priority_order", "_get_math_sdp_allow_fp16_bf16_reduction",
+    "_get_cublas_allow_fp16_reduced_precision_reduction", "_get_cublas_allow_bf16_reduced_precision_reduction",
+    "_get_cublas_allow_fp16_accumulation", "is_anomaly_enabled", "_len_torch_function_stack")),
+    *(functools.partial(torch._C._get_fp32_precision_getter, "cuda", operation) for operation in ("conv", "matmul")))
 AUTOCAST, AUTOCAST_TYPE = torch.is_autocast_enabled, torch.get_autocast_dtype
 
 
@@ -95,6 +99,10 @@ class Guard:
         self.attributes.append(attribute)
         self.values.append(value)
         self.value_names.append(name)
+
+    def absent(self, container: Any, name: str) -> None:
+        """A name that code looks up and does not find: that may be handled, and it may come."""
+        self.attribute(Absence(container, name), "is_there", False, name)
 
     def size(self, container: Any, name: str) -> None:
         if len(container) == 0:
@@ -204,6 +212,17 @@ class Guard:
                 for key in [key for key in container if key not in known]:
                     if len(container) > size:
                         del container[key]
+
+
+class Absence:
+    """Of a name, which a guard looks at as an attribute."""
+
+    def __init__(self, container: Any, name: str) -> None:
+        self.container, self.name = container, name
+
+    @property
+    def is_there(self) -> bool:
+        return self.name in self.container
 
 
 class Missing:

@@ -18,8 +18,9 @@ from typing import Any
 
 import torch
 
-from sluice.pipelines.codes import codes_in, file_of, hooks_of_all, imported, is_put_into_builtins, names_in, slots_of
+from sluice.pipelines.codes import BUILTINS, codes_in, file_of, hooks_of_all, imported, is_put_into_builtins, names_in, slots_of
 from sluice.pipelines.guards import Guard
+from sluice.pipelines.layers import DISTRIBUTED, FAST, HOOKS, INDIFFERENT, STRUCTURE
 from sluice.pipelines.trees import attribute_of
 from sluice.pipelines.watching import KNOWN_MODULES, LIMIT, Watch, is_library, key_of, storages_of
 
@@ -28,16 +29,6 @@ ATOMS = (int, float, complex, bool, str, bytes, type(None), type(...), torch.dty
 RECORDS = (types.SimpleNamespace, argparse.Namespace)
 CONTAINERS = (dict, list, tuple, set, frozenset, collections.deque)
 SCHEDULERS = (torch.optim.lr_scheduler.LRScheduler, torch.optim.lr_scheduler.ReduceLROnPlateau)
-DISTRIBUTED = ("DistributedDataParallel", "FullyShardedDataParallel", "FSDPModule", "DataParallel")
-HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-# Of PyTorch's own layers: fixed when they are made, as their weights' shapes are.
-STRUCTURE = {"in_channels", "out_channels", "in_features", "out_features", "num_features", "kernel_size", "stride", "dilation",
-             "groups", "transposed", "output_padding", "padding_mode", "padding", "num_embeddings", "embedding_dim",
-             "normalized_shape", "inplace", "call_super_init", "dump_patches"}
-NN = torch.nn
-INDIFFERENT = (NN.Sequential, NN.ModuleList, NN.ModuleDict, NN.Linear, NN.Identity, NN.Flatten, NN.ReLU, NN.GELU, NN.SiLU, NN.Tanh,
-               NN.Sigmoid, NN.Softmax, NN.LayerNorm, NN.GroupNorm, NN.Embedding, NN.MaxPool2d, NN.AvgPool2d, NN.AdaptiveAvgPool2d,
-               NN.Conv1d, NN.Conv2d, NN.Conv3d, NN.ConvTranspose1d, NN.ConvTranspose2d, NN.ConvTranspose3d)  # to training
 MISSING = object()
 MOST = 20_000  # values, and of one container
 LARGE = 2_000
@@ -212,6 +203,7 @@ class Reach:
             self.visit(held, f"a default of {path}", depth + 1, force)
         if function.__kwdefaults__:
             self.container(function.__kwdefaults__, f"defaults of {path}", depth)
+        self.guard.size(function.__dict__, f"attributes of {path}")
         self.members(function.__dict__, self.names, path, depth)
         self.globals_of(code, function.__globals__, depth, force)
 
@@ -226,6 +218,8 @@ class Reach:
                         self.seen[(id(owner), name)] = held  # type: ignore[index]
                         self.guard.item(owner, name, held, name)
                     self.visit(held, name, depth + 1, force)
+                elif step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval not in BUILTINS:
+                    self.guard.absent(known, step.argval)
                 for name in imported(step.argval, known) if step.opname == "IMPORT_NAME" else ():
                     self.guard.item(sys.modules, name, sys.modules[name], f"the module {name}")
                     self.visit(sys.modules[name], name, depth + 1, force)
@@ -236,6 +230,7 @@ class Reach:
             self.note(f"it uses {module.__name__}.{host} of the host")
         file = getattr(module, "__file__", None) or module.__name__.split(".")[0]  # a folder without __init__.py has none
         if file not in KNOWN_MODULES and not is_library(file):
+            self.guard.size(vars(module), f"attributes of {path}")
             self.members(vars(module), [*self.names], path, depth)
 
     def kind(self, kind: type, path: str, depth: int, force: bool = False) -> None:
@@ -245,6 +240,7 @@ class Reach:
             if is_library(file_of(base)) or ("class", base) in self.seen:
                 continue
             self.seen[("class", base)] = base  # type: ignore[index]
+            self.guard.size(vars(base), f"attributes of {path}")
             for name, held in list(vars(base).items()):
                 if isinstance(held, property):
                     for part in [part for part in (held.fget, held.fset) if isinstance(part, types.FunctionType)]:
@@ -304,6 +300,7 @@ class Reach:
             self.note(f"{path} is a scripted module")
             return
         attributes = vars(module)
+        self.guard.size(attributes, f"attributes of {path}")  # such as a `forward` of its own
         self.compiled = self.compiled or "_orig_mod" in attributes["_modules"] or bool(attributes.get("_compiled_call_impl"))
         own = is_library(file_of(kind))
         if not own or not isinstance(module, INDIFFERENT) or "training" in self.names:
@@ -324,6 +321,8 @@ class Reach:
             if name in self.names or (own and not name.startswith("_") and name not in STRUCTURE) or name == "forward":
                 self.guard.item(attributes, name, held, f"{path}.{name}")
                 self.visit(held, f"{path}.{name}", depth + 1)
+        if isinstance(module, FAST):
+            self.guard.item(vars(torch.backends.mha), "_is_fastpath_enabled", torch.backends.mha._is_fastpath_enabled, "the fast path")
         if not own:
             self.guard.attribute(module, "__class__", kind, f"the class of {path}")
             self.kind(kind, path, depth)
@@ -341,6 +340,7 @@ class Reach:
                     self.visit(held, f"{path}.{name}")
             return
         self.optimizers.append(actor)
+        self.guard.size(attributes, f"attributes of {path}")  # such as a `step` of its own
         for name in ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"):
             if isinstance(attributes.get(name), dict):
                 self.container(attributes[name], f"hooks of {path}", 0, force=True)
