@@ -214,6 +214,13 @@ class TestNumbers:
         run = sluice.pipeline(scale, schedule=schedule, device=graphing(device))
         assert [x[0].item() for x in run([torch.zeros(2)] * COUNT)] == list(range(1, COUNT + 1))
 
+    def test_of_a_tensor_of_another_device(self, device, schedule):
+        """What is launched has them as they are then."""
+        first = sluice.stage(lambda x: (x * 2, torch.empty((), device="meta")), "first", graph=False)
+        run = sluice.pipeline(first, sluice.stage(lambda x, other: x + 1, "second"), schedule=schedule, device=graphing(device))
+        assert [x[0].item() for x in run([torch.full((2,), float(i)) for i in range(COUNT)])] == [2.0 * i + 1 for i in range(COUNT)]
+        assert "it is given a tensor of the device 'meta'" in run.report().refusals["second"], str(run.report())
+
     @pytest.mark.parametrize("make", [lambda: iter(range(10 ** 6)), lambda: collections.Counter])
     def test_of_objects_that_cannot_be_looked_into(self, device, schedule, make):
         held = make()

@@ -67,6 +67,14 @@ class TestOnTheDevice:
             assert first is None or found == first
             first = found
 
+    @pytest.mark.parametrize("apart", [None, False])
+    def test_a_number_on_the_host_from_stage_to_stage(self, apart):
+        factor = torch.tensor(0.0)
+        run = sluice.pipeline(sluice.stage(lambda x: (x, factor), "first", graph=apart), lambda x, by: x * by, schedule="graphed")
+        for epoch in range(3):
+            factor.fill_(epoch)
+            assert [x[0].item() for x in run([torch.ones(2)] * COUNT)] == [float(epoch)] * COUNT, str(run.report())
+
     def test_a_capturable_adam_is_captured(self):
         def between(training, epoch):
             training.optimizer.param_groups[0]["weight_decay"] = 0.01

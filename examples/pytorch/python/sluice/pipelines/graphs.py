@@ -151,6 +151,10 @@ class StageGraphs:
             if changed:
                 self.refuse(form, f"it changes {changed}")
             return outputs
+        kinds = {tensor.device.type for tensor in tensors_of(inputs)} - {self.device.device.type}
+        if kinds and (self.careful or self.given.graph is None):  # whose numbers would become the graph's
+            self.refuse(form, f"it is not guarded in full: it is given a tensor of the device '{kinds.pop()}'")
+            return self.eagerly(inputs)
         with allowed(written):
             captured = self.captured(stream, inputs, form)
         if captured is None:
