@@ -162,3 +162,16 @@ class TestBodiesThatOnlyRead:
             for _ in runs[1](data(9)):
                 raise KeyError
         assert mode() is None
+
+
+def test_a_loader_that_refills_its_memory(device):
+    """The other schedules refuse it, since a copy may be under way."""
+    memory = torch.zeros(2)
+
+    def loader():
+        for i in range(COUNT):
+            yield memory.fill_(i)
+
+    run = sluice.pipeline(lambda x: x * 2, schedule="automatic", device=graphing(device))
+    assert [x[0].item() for x in run(loader())] == [2.0 * i for i in range(COUNT)]
+    assert "automatic: serial, since the loader refills the memory of a batch" in str(run.report())

@@ -67,6 +67,22 @@ class TestOnTheDevice:
             assert first is None or found == first
             first = found
 
+    @pytest.mark.parametrize("schedule", ["serial", "automatic"])
+    def test_a_loader_that_refills_pinned_memory(self, schedule):
+        """The copy of each batch waits for the work on the one before."""
+        memory = torch.zeros(1 << 16, pin_memory=True)
+
+        def loader():
+            for i in range(COUNT):
+                yield memory.fill_(i)
+
+        def slow(x):
+            torch.cuda._sleep(1_000_000)
+            return x * 2
+
+        run = sluice.pipeline(slow, schedule=schedule)
+        assert [(x[0].item(), x[-1].item()) for x in [*run(loader())]] == [(2.0 * i, 2.0 * i) for i in range(COUNT)]
+
     @pytest.mark.parametrize("apart", [None, False])
     def test_a_number_on_the_host_from_stage_to_stage(self, apart):
         factor = torch.tensor(0.0)

@@ -9,6 +9,7 @@ from watched_device import WatchedDevice
 
 import sluice
 from sluice.pipelines import layout, submission
+from sluice.pipelines.devices import CpuDevice
 
 
 class Idle(WatchedDevice):
@@ -246,3 +247,33 @@ def test_a_checkpoint_that_does_not_wait_is_seen():
     for _ in run([torch.tensor(i) for i in range(6)]):
         device.access("model", False, "checkpoint")
     assert any("checkpoint" in race for race in device.races)
+
+
+def test_serial_waits_for_a_copy_before_the_loader_may_refill_what_it_reads():
+    """Pinned memory is read after `tensor.to` has returned."""
+    class Elsewhere(CpuDevice):
+        """Tensors of the CPU are copied to it."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.device, self.log = torch.device("meta"), []
+
+        def record(self, event, stream):
+            self.log.append("copies")
+
+        def wait_on_host(self, event):
+            self.log.append("waits")
+
+    device = Elsewhere()
+
+    def loader(made=lambda: torch.zeros(2)):
+        for _ in range(3):
+            device.log.append("asked")
+            yield {"x": made()}
+
+    for reuse in (False, True):
+        run = sluice.pipeline(lambda batch: device.log.append("works"), schedule="serial", device=device, reuse=reuse)
+        device.log.clear()
+        assert list(run(loader())) == [None] * 3 and device.log == ["asked", "copies", "works", "waits"] * 3
+    device.log.clear()
+    assert list(run(loader(lambda: torch.zeros(2, device="meta")))) == [None] * 3 and device.log == ["asked", "works"] * 3

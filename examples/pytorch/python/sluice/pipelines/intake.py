@@ -38,6 +38,8 @@ class Intake:
         self.allocations = 0
         self.target = device.device
         self.versions: dict[int, tuple[int, int]] = {}  # of what is copied from, by its id, with the last slot that holds it
+        self.copied: Any = None  # an event after the copies of a plain loop's batch
+        self.is_copying = False  # until that was waited for
 
     def alone(self, batch: Any) -> Any:
         """A copy of a batch on the current stream, as `batch.to(device)` makes it; a list in place of a tuple."""
@@ -48,14 +50,32 @@ class Intake:
         for leaf in batch:
             if type(leaf) is torch.Tensor:
                 copy = leaf.to(self.target, non_blocking=True)
-                moved.append(leaf.clone() if copy is leaf else copy)
+                if copy is leaf:
+                    copy = leaf.clone()
+                else:
+                    self.is_copying = True
+                moved.append(copy)
             else:
                 moved.append(map_batch(self.copy_of, leaf))
         return moved
 
     def copy_of(self, tensor: torch.Tensor) -> torch.Tensor:
         moved = tensor.to(self.target, non_blocking=True)
-        return tensor.clone() if moved is tensor else moved
+        if moved is tensor:
+            return tensor.clone()
+        self.is_copying = True
+        return moved
+
+    def note_copies(self) -> None:
+        """Of `alone`: pinned memory is read later. `wait_for_copies` comes before the next batch is asked for."""
+        if self.is_copying:
+            self.copied = self.copied or self.device.event()
+            self.device.record(self.copied, self.device.current_stream())
+
+    def wait_for_copies(self) -> None:
+        if self.is_copying:
+            self.is_copying = False
+            self.device.wait_on_host(self.copied)
 
     def renew(self) -> None:
         """Other memory from now on."""
@@ -170,6 +190,7 @@ class Intake:
 
     def clear(self, clean: bool) -> None:
         """After all copies are done. An exception, whose traceback may hold a batch, is no reason for another."""
+        self.is_copying = False
         self.versions.clear()
         for sources in self.held:
             sources.clear()

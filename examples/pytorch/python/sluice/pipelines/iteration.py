@@ -100,22 +100,27 @@ class Iteration:
 
     def serially(self, source: Iterator[Any]) -> Iterator[Any]:
         """A plain loop on the caller's stream: a batch's result comes before the next batch is asked for."""
-        bring, reuse, choice, verification = self.intake.alone, self.intake.reuse, self.choice, self.verification
+        intake, choice, verification = self.intake, self.choice, self.verification
         stages = [(running, running.function) for running in self.stages]
         trial = None
         if self.pushed is not NONE:
             source = itertools.chain([self.pushed], source)
         self.timing = True
-        for batch in source:
+        while True:
+            intake.wait_for_copies()  # the loader may refill memory of its own
+            batch = next(source, NONE)
+            if batch is NONE:
+                return
             if choice is not None:
                 if self.changes(batch):
                     return
                 trial = choice.trial
             timed = self.timing and self.is_timed("serial")
-            data = bring(batch)
+            data = intake.alone(batch)
+            intake.note_copies()
+            if trial is not None and not intake.reuse:
+                trial.look_at_sources(batch)
             batch = NONE
-            if reuse:
-                self.device.synchronize()
             try:
                 for running, function in stages:
                     kind = type(data)

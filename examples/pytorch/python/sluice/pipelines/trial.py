@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from typing import Any, Optional, Sequence
 
 import torch
@@ -10,9 +11,10 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 
 from sluice.pipelines.devices import Device
 from sluice.pipelines.reach import Reach
-from sluice.pipelines.trees import call, held_by
+from sluice.pipelines.trees import call, held_by, tensors_of, version_of
 from sluice.pipelines.watching import Watch, bytes_of, storages_of
 
+SOURCES = 4  # batches of a loader that fills the same memory in turns
 Storages = dict[int, tuple[StorageWeakRef, list[int], str]]  # by their number in PyTorch: a shape, and a stage's name
 
 
@@ -72,7 +74,16 @@ class Trial:
         self.results: Storages = {}  # what it was given
         self.used: Storages = {}  # what it used, in all batches
         self.written: Storages = {}  # what stages write
+        self.sources: collections.deque = collections.deque(maxlen=SOURCES)  # of each batch, what it was copied from, and its version
         self.reason = ""
+
+    def look_at_sources(self, batch: Any) -> None:
+        """Memory that a loader fills again is read by a copy that is under way, by other schedules."""
+        found = [(tensor, version_of(tensor)) for tensor in tensors_of(batch)]
+        for tensor, version in found:
+            if any(tensor is before and version != then for held in self.sources for before, then in held):
+                self.reason = self.reason or "the loader refills the memory of a batch; expected memory of its own for each, or reuse=True"
+        self.sources.append(found)
 
     def call(self, place: int, function: Any, data: Any) -> Any:
         with Watch(self.device.device, operations=self.compiled.get(place) is False) as watch:
