@@ -214,6 +214,20 @@ class TestNumbers:
         run = sluice.pipeline(scale, schedule=schedule, device=graphing(device))
         assert [x[0].item() for x in run([torch.zeros(2)] * COUNT)] == list(range(1, COUNT + 1))
 
+    def test_of_a_tensor_that_is_taken_by_its_storage(self, device, schedule):
+        """So do cuDNN's recurrent networks with their weights, which are written later."""
+        weight = torch.ones(2, device=device)
+
+        def stage(x):
+            taken = torch.empty(0, device=x.device).set_(weight.untyped_storage(), 0, (2,))
+            y = x * taken
+            weight.add_(1)
+            return y
+
+        run = sluice.pipeline(stage, schedule=schedule, device=graphing(device))
+        assert [x[0].item() for x in run([torch.ones(2)] * COUNT)] == list(range(1, COUNT + 1)), str(run.report())
+        assert schedule == "automatic" or replays(run, "stage") > COUNT / 2, str(run.report())
+
     def test_of_a_tensor_of_another_device(self, device, schedule):
         """What is launched has them as they are then."""
         first = sluice.stage(lambda x: (x * 2, torch.empty((), device="meta")), "first", graph=False)

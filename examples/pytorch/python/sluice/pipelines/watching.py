@@ -94,6 +94,9 @@ class Operations(TorchDispatchMode):
         for tensor, address in storages_of([args, kwargs]):
             if address not in self.made and address not in self.outside and address != 0:
                 self.outside[address] = tensor
+        for storage in args if name.startswith("aten.set_") else ():  # as cuDNN's recurrent networks take all of their weights
+            if isinstance(storage, torch.UntypedStorage) and not {storage.data_ptr()} & (self.made | self.outside.keys() | {0}):
+                self.outside[storage.data_ptr()] = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
         if "batch_norm" in name and "backward" not in name:  # its schema does not tell that it writes running statistics
             for tensor, address in storages_of(args[1:]):
                 if address in self.outside:
