@@ -33,16 +33,23 @@ TEST_CASE("elementwise: bias and ReLU") {
 TEST_CASE("elementwise: the gradient of a ReLU is cut where the output was not positive") {
     NN_TEST_RANDOM(random);
     const Stream stream;
-    auto output = random.numbers(random.between(1, 2000));
-    for (float& value : output)
-        value = value < 0.0f ? 0.0f : value;
-    const auto gradient = random.numbers(output.size());
-    Buffer<float> buffer = device(gradient);
-    const Buffer<float> outputs = device(output);
-    nn::relu_gradient(stream.ref(), outputs, buffer);
-    const auto result = host(stream, buffer);
-    for (std::size_t i = 0; i < result.size(); ++i)
-        REQUIRE(result[i] == (output[i] > 0.0f ? gradient[i] : 0.0f));
+    // Any number from a multiple of 16 bytes on, then a multiple of four elements from there on, and from beside it.
+    const std::size_t fours = 4 * random.between(1, 500);
+    const std::vector<std::pair<std::size_t, std::size_t>> cases{
+        {0, random.between(1, 2000)}, {0, fours}, {1, fours}};
+    for (const auto& [first, size] : cases) {
+        auto output = random.numbers(first + size);
+        for (float& value : output)
+            value = value < 0.0f ? 0.0f : value;
+        const auto gradient = random.numbers(output.size());
+        Buffer<float> buffer = device(gradient);
+        const Buffer<float> outputs = device(output);
+        nn::relu_gradient(stream.ref(), outputs.span().subspan(first, size),
+                          buffer.span().subspan(first, size));
+        const auto result = host(stream, buffer);
+        for (std::size_t i = 0; i < result.size(); ++i)
+            REQUIRE(result[i] == (i < first || output[i] > 0.0f ? gradient[i] : 0.0f));
+    }
 }
 
 TEST_CASE("elementwise: uniform numbers are the counted ones, within bounds") {

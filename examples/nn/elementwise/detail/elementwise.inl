@@ -21,15 +21,32 @@ struct AddBias {
     }
 };
 
-template <class T>
+template <class T, std::size_t Width>
 struct ReluGradient {
     const T* output;
     T* gradient;
 
     SLUICE_HOST_DEVICE void operator()(std::size_t i) const {
-        gradient[i] = static_cast<float>(output[i]) > 0.0f ? gradient[i] : T(0.0f);
+        float outputs[Width];
+        float gradients[Width];
+        load(output + Width * i, outputs);
+        load(gradient + Width * i, gradients);
+        for (std::size_t j = 0; j < Width; ++j)
+            gradients[j] = outputs[j] > 0.0f ? gradients[j] : 0.0f;
+        store(gradient + Width * i, gradients);
     }
 };
+
+template <class B, class T>
+void relu_gradient_of(sluice::BasicStreamRef<B> stream, SpanArgument<const T, B> output,
+                      SpanArgument<T, B> gradient) {
+    require_size("relu_gradient: elements of the gradient", gradient.size(), output.size());
+    const auto address = [](const auto& span) { return reinterpret_cast<std::uintptr_t>(span.data()); };
+    const bool aligned = (address(output) | address(gradient)) % 16 == 0;
+    with_vector_width<B, T>(aligned ? gradient.size() : 1, [&](auto width) {
+        for_each(stream, gradient.size() / width, ReluGradient<T, width()>{output.data(), gradient.data()});
+    });
+}
 
 /// Fills four elements, the numbers of one block of random bits.
 struct FillUniform {
@@ -132,15 +149,13 @@ void add_bias(sluice::BasicStreamRef<B> stream, std::type_identity_t<Matrix<Bflo
 template <sluice::Backend B>
 void relu_gradient(sluice::BasicStreamRef<B> stream, SpanArgument<const float, B> output,
                    SpanArgument<float, B> gradient) {
-    require_size("relu_gradient: elements of the gradient", gradient.size(), output.size());
-    for_each(stream, gradient.size(), detail::ReluGradient<float>{output.data(), gradient.data()});
+    detail::relu_gradient_of<B, float>(stream, output, gradient);
 }
 
 template <sluice::Backend B>
 void relu_gradient(sluice::BasicStreamRef<B> stream, SpanArgument<const Bfloat16, B> output,
                    SpanArgument<Bfloat16, B> gradient) {
-    require_size("relu_gradient: elements of the gradient", gradient.size(), output.size());
-    for_each(stream, gradient.size(), detail::ReluGradient<Bfloat16>{output.data(), gradient.data()});
+    detail::relu_gradient_of<B, Bfloat16>(stream, output, gradient);
 }
 
 template <sluice::Backend B>
