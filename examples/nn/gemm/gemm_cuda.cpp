@@ -77,7 +77,7 @@ public:
              const Matrix<Out, Cuda>& out, const Epilogue<Cuda>& epilogue) {
         if constexpr (std::is_same_v<T, float> && std::is_same_v<Out, float>) {
             if (plan.choice.config) {
-                run_tf32(stream, *plan.choice.config, a, b, out, epilogue);
+                multiply_tf32(stream, tf32_gemm_of(a, b, out, epilogue), *plan.choice.config, workspace());
                 return;
             }
         }
@@ -118,12 +118,6 @@ public:
     }
 
 private:
-    void run_tf32(StreamRef stream, const Tf32Config& config, const Matrix<const float, Cuda>& a,
-                  const Matrix<const float, Cuda>& b, const Matrix<float, Cuda>& out,
-                  const Epilogue<Cuda>& epilogue) {
-        multiply_tf32(stream, tf32_gemm_of(a, b, out, epilogue), config, workspace());
-    }
-
     /// The algorithm that the process has tuned, or tunes now. In a capture, where nothing can be timed, the choice by rule,
     /// which the process then keeps.
     template <class TryOut>
@@ -177,9 +171,9 @@ public:
           step_bias_(like.bias_step.bias.size()), step_scratch_(like.bias_step.scratch.size()),
           epilogue_(like) {
         on_own_stream<Cuda>([&](StreamRef stream) {
+            const auto fill = [&](auto&... buffers) { (sluice::fill_bytes(stream, buffers, 0x3B), ...); };
             // Any numbers that are no NaN.
-            fill(stream, a_, b_, out_, bias_, rounded_bias_, factors_, relu_output_, step_bias_,
-                 step_scratch_);
+            fill(a_, b_, out_, bias_, rounded_bias_, factors_, relu_output_, step_bias_, step_scratch_);
         });
         epilogue_.bias = bias_;
         epilogue_.rounded_bias = rounded_bias_;
@@ -196,11 +190,6 @@ public:
     const Epilogue<Cuda>& epilogue() const { return epilogue_; }
 
 private:
-    template <class... Buffers>
-    static void fill(StreamRef stream, Buffers&... buffers) {
-        (sluice::fill_bytes(stream, buffers, 0x3B), ...);
-    }
-
     Buffer<T> a_;
     Buffer<T> b_;
     Buffer<Out> out_;

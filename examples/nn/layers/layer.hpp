@@ -125,16 +125,43 @@ struct LayerTensors {
 
 /// Appends them as `name.weight` and `name.bias`, in PyTorch's layout.
 inline void append_tensors(const LayerShape& shape, const std::string& name, LayerTensors layer,
-                           std::vector<NamedTensor>& tensors);
+                           std::vector<NamedTensor>& tensors) {
+    layer.bias.resize(shape.outputs());
+    tensors.push_back({name + ".weight", shape.torch_shape(), shape.torch_from_matrix(layer.matrix)});
+    tensors.push_back({name + ".bias", {shape.outputs()}, std::move(layer.bias)});
+}
+
+/// Finds a tensor by name; never null. Throws `sluice::Error` when it is missing or its shape is not the one expected.
+inline const NamedTensor* find_tensor(std::span<const NamedTensor> tensors, const std::string& name,
+                                      const std::vector<std::size_t>& shape) {
+    const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                    [&](const NamedTensor& tensor) { return tensor.name == name; });
+    if (found == tensors.end())
+        throw sluice::Error("weights: there is no tensor named " + name);
+    const auto text = [](const std::vector<std::size_t>& sides) {
+        std::string result;
+        for (const std::size_t side : sides)
+            result += (result.empty() ? "[" : ", ") + std::to_string(side);
+        return result + "]";
+    };
+    if (found->shape != shape) {
+        throw sluice::Error("weights: " + name + " has the shape " + text(found->shape) + ", expected " +
+                            text(shape));
+    }
+    return &*found;
+}
 
 /// Takes `name.weight` and `name.bias` from among `tensors`. Throws `sluice::Error` when one is missing or has another
 /// shape.
 inline LayerTensors layer_tensors(const LayerShape& shape, const std::string& name,
-                                  std::span<const NamedTensor> tensors);
-
-/// Finds a tensor by name; never null. Throws `sluice::Error` when it is missing or its shape is not the one expected.
-inline const NamedTensor* find_tensor(std::span<const NamedTensor> tensors, const std::string& name,
-                                      const std::vector<std::size_t>& shape);
+                                  std::span<const NamedTensor> tensors) {
+    const NamedTensor* weight = find_tensor(tensors, name + ".weight", shape.torch_shape());
+    const NamedTensor* bias = find_tensor(tensors, name + ".bias", {shape.outputs()});
+    LayerTensors layer{shape.matrix_from_torch(weight->values), std::vector<float>(shape.columns())};
+    for (std::size_t i = 0; i < layer.bias.size(); ++i)
+        layer.bias[i] = bias->values[i % shape.outputs()];
+    return layer;
+}
 
 // ---------------------------------------------------------------------------------------------------------------
 
@@ -187,42 +214,6 @@ void Layer<B>::load(sluice::BasicStreamRef<B> stream, const std::string& name,
     const LayerTensors layer = layer_tensors(shape_, name, tensors);
     sluice::copy_and_wait(stream, weights_, layer.matrix);
     sluice::copy_and_wait(stream, bias_, layer.bias);
-}
-
-inline void append_tensors(const LayerShape& shape, const std::string& name, LayerTensors layer,
-                           std::vector<NamedTensor>& tensors) {
-    layer.bias.resize(shape.outputs());
-    tensors.push_back({name + ".weight", shape.torch_shape(), shape.torch_from_matrix(layer.matrix)});
-    tensors.push_back({name + ".bias", {shape.outputs()}, std::move(layer.bias)});
-}
-
-inline LayerTensors layer_tensors(const LayerShape& shape, const std::string& name,
-                                  std::span<const NamedTensor> tensors) {
-    const NamedTensor* weight = find_tensor(tensors, name + ".weight", shape.torch_shape());
-    const NamedTensor* bias = find_tensor(tensors, name + ".bias", {shape.outputs()});
-    LayerTensors layer{shape.matrix_from_torch(weight->values), std::vector<float>(shape.columns())};
-    for (std::size_t i = 0; i < layer.bias.size(); ++i)
-        layer.bias[i] = bias->values[i % shape.outputs()];
-    return layer;
-}
-
-inline const NamedTensor* find_tensor(std::span<const NamedTensor> tensors, const std::string& name,
-                                      const std::vector<std::size_t>& shape) {
-    const auto found = std::find_if(tensors.begin(), tensors.end(),
-                                    [&](const NamedTensor& tensor) { return tensor.name == name; });
-    if (found == tensors.end())
-        throw sluice::Error("weights: there is no tensor named " + name);
-    const auto text = [](const std::vector<std::size_t>& sides) {
-        std::string result;
-        for (const std::size_t side : sides)
-            result += (result.empty() ? "[" : ", ") + std::to_string(side);
-        return result + "]";
-    };
-    if (found->shape != shape) {
-        throw sluice::Error("weights: " + name + " has the shape " + text(found->shape) + ", expected " +
-                            text(shape));
-    }
-    return &*found;
 }
 
 } // namespace nn

@@ -117,66 +117,57 @@ __device__ inline void step_bias(const Arguments& arguments) {
     }
 }
 
+/// Calls `use(q, odd, group, row, column)` for each of a thread's fours of `count` tiles of units, from `first` on, which lie in its
+/// warp's tile at `row` and `column`. q counts from 0.
+template <class V, unsigned count = V::rows / 8, class Use>
+__device__ __forceinline__ void for_all_fours(const Use& use, unsigned first = 0) {
+    const unsigned unit = threadIdx.x % 32 / 4;
+    const unsigned pair = 2 * (threadIdx.x % 4);
+#pragma unroll
+    for (unsigned q = 0; q < count; ++q)
+#pragma unroll
+        for (unsigned odd = 0; odd < 2; ++odd)
+#pragma unroll
+            for (unsigned group = 0; group < columns / 32; ++group)
+                use(q, odd, group, row_of<V>(first + q, pair + odd), 32 * group + 4 * unit);
+}
+
 /// Writes the sums of a warp that shares them with no other. Auxiliaries are read many at a time before any sum is
 /// written: the compiler cannot know that they do not overlap.
 template <class V, class Auxiliaries>
 __device__ void store_warp_tile(const Arguments& arguments, const TileEpilogue<V::form>& epilogue,
                                 const Accumulators<V>& sums, const Auxiliaries& auxiliaries, unsigned row0,
                                 unsigned column0, bool with_column_sums) {
-    const unsigned unit = threadIdx.x % 32 / 4;
-    const unsigned pair = 2 * (threadIdx.x % 4);
     constexpr unsigned at_once = 4;
     static_assert(V::rows / 8 % at_once == 0 || V::shared_sum);
 #pragma unroll
     for (unsigned q0 = 0; q0 < V::rows / 8; q0 += at_once) {
         float4 read[at_once][2][Accumulators<V>::groups];
-        const auto for_all = [&](const auto& use) {
-#pragma unroll
-            for (unsigned q = 0; q < at_once; ++q)
-#pragma unroll
-                for (unsigned odd = 0; odd < 2; ++odd)
-#pragma unroll
-                    for (unsigned group = 0; group < Accumulators<V>::groups; ++group)
-                        use(q, odd, group, row0 + row_of<V>(q0 + q, pair + odd),
-                            column0 + 32 * group + 4 * unit);
-        };
-        for_all([&](unsigned q, unsigned odd, unsigned group, unsigned row, unsigned column) {
+        const auto read_one = [&](unsigned q, unsigned odd, unsigned group, unsigned row, unsigned column) {
             if constexpr (V::reads_early)
                 read[q][odd][group] = auxiliaries[q0 + q][odd][group];
             else if (V::form == GemmForm::forward && q + odd > 0) // a bias, the same for all rows
                 read[q][odd][group] = read[0][0][group];
             else
-                read[q][odd][group] = epilogue.auxiliary(row, column);
-        });
-        for_all([&](unsigned q, unsigned odd, unsigned group, unsigned row, unsigned column) {
-            epilogue.store(row, column, sums.four(group, q0 + q, odd), read[q][odd][group]);
-        });
+                read[q][odd][group] = epilogue.auxiliary(row0 + row, column0 + column);
+        };
+        for_all_fours<V, at_once>(read_one, q0);
+        const auto store = [&](unsigned q, unsigned odd, unsigned group, unsigned row, unsigned column) {
+            epilogue.store(row0 + row, column0 + column, sums.four(group, q0 + q, odd), read[q][odd][group]);
+        };
+        for_all_fours<V, at_once>(store, q0);
     }
     if (with_column_sums) {
 #pragma unroll
         for (unsigned group = 0; group < Accumulators<V>::groups; ++group) {
             const float* const four = sums.of_columns[group];
-            const unsigned column = column0 + 32 * group + 4 * unit;
-            if (threadIdx.x < 32 && pair == 0 && column < arguments.gemm.n)
+            const unsigned column = column0 + 32 * group + threadIdx.x;
+            if (threadIdx.x < 32 && threadIdx.x % 4 == 0 && column < arguments.gemm.n)
                 store_four(arguments.column_sums + column, {four[0], four[1], four[2], four[3]});
         }
         if (last_of(arguments.tickets, arguments.column_tiles))
             step_bias(arguments);
     }
-}
-
-/// Calls `use(q, odd, group, row, column)` for each of a thread's fours, which lie in its warp's tile at `row` and `column`.
-template <class V, class Use>
-__device__ __forceinline__ void for_all_fours(const Use& use) {
-    const unsigned unit = threadIdx.x % 32 / 4;
-    const unsigned pair = 2 * (threadIdx.x % 4);
-#pragma unroll
-    for (unsigned q = 0; q < V::rows / 8; ++q)
-#pragma unroll
-        for (unsigned odd = 0; odd < 2; ++odd)
-#pragma unroll
-            for (unsigned group = 0; group < columns / 32; ++group)
-                use(q, odd, group, row_of<V>(q, pair + odd), 32 * group + 4 * unit);
 }
 
 /// Puts a warp's sums in its part of the block's shared memory, those of columns behind the others.
