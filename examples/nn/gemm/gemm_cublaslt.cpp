@@ -27,17 +27,22 @@ void append_lt(std::vector<GemmChoice>& choices, const Handle& handle, const Gem
                int count) {
     const LtPlan plan = lt_plan(key, kind);
     const Preference preference = preference_for(key);
-    std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(count));
+    const int looked_at = std::max(count, 8);
+    std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(looked_at));
     int found = 0;
     const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
         handle.get(), plan.operation.get(), plan.b.get(), plan.a.get(), plan.out.get(), plan.out.get(),
-        preference.get(), count, results.data(), &found);
+        preference.get(), looked_at, results.data(), &found);
     if (status == CUBLAS_STATUS_NOT_SUPPORTED)
         return;
     NN_CUBLAS_CHECK(status);
-    for (int i = 0; i < found; ++i) {
-        const cublasLtMatmulHeuristicResult_t& result = results[static_cast<std::size_t>(i)];
-        if (result.state != CUBLAS_STATUS_SUCCESS)
+    results.resize(static_cast<std::size_t>(found));
+    // Blocks that stay for several tiles load while they store. cuBLASLt ranks those of one tile, in several waves, too high.
+    const auto stays = [](const auto& result) { return result.wavesCount <= 1.0f; };
+    if (key.precision == Precision::tf32 && key.factors == CUDA_R_32F)
+        std::stable_partition(results.begin(), results.end(), stays);
+    for (const cublasLtMatmulHeuristicResult_t& result : results) {
+        if (result.state != CUBLAS_STATUS_SUCCESS || count-- <= 0)
             continue;
         kind.algorithm = result.algo;
         choices.push_back(kind);
@@ -46,14 +51,12 @@ void append_lt(std::vector<GemmChoice>& choices, const Handle& handle, const Gem
 
 /// The lengths, as far as the kernel's rules need them.
 Tf32Gemm tf32_gemm_of(const GemmKey& key) {
-    Tf32Gemm gemm;
-    gemm.form = key.transpose_a   ? GemmForm::weight_gradient
-                : key.transpose_b ? GemmForm::data_gradient
-                                  : GemmForm::forward;
-    gemm.m = static_cast<unsigned>(key.shape.m);
-    gemm.n = static_cast<unsigned>(key.shape.n);
-    gemm.k = static_cast<unsigned>(key.shape.k);
-    return gemm;
+    return {.form = key.transpose_a   ? GemmForm::weight_gradient
+                    : key.transpose_b ? GemmForm::data_gradient
+                                      : GemmForm::forward,
+            .m = static_cast<unsigned>(key.shape.m),
+            .n = static_cast<unsigned>(key.shape.n),
+            .k = static_cast<unsigned>(key.shape.k)};
 }
 
 /// Whether our kernel computes such a product and its epilogue.
@@ -73,11 +76,7 @@ bool in_tf32(const GemmKey& key) {
 
 } // namespace
 
-bool groups_updates(const GemmKey& key) {
-    const Tf32Gemm gemm = tf32_gemm_of(key);
-    return gemm.form == GemmForm::weight_gradient && key.device_factors && in_tf32(key) &&
-           tf32_is_faster(gemm.form, gemm.m, gemm.n, gemm.k);
-}
+bool groups_updates(const GemmKey& key) { return key.transpose_a && key.device_factors && in_tf32(key); }
 
 LtPlan lt_plan(const GemmKey& key, const GemmChoice& choice) {
     // Row-major `out = a b` is column-major `out^T = b^T a^T`: the operands change places, nothing is moved, and

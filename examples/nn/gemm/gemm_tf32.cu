@@ -19,6 +19,10 @@ constexpr unsigned twice = 264;
 /// Whether the weights of a product, `n` by `k`, come from memory each time, whatever else there is.
 bool beyond_cache(unsigned n, unsigned k) { return std::size_t{n} * k > (std::size_t{1} << 24); }
 
+/// The longest sums that this kernel adds up faster than cuBLASLt's together with the pass over the result that these need for
+/// a ReLU's gradient.
+constexpr unsigned most_steps_with_mask = 256;
+
 bool aligned(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % 16 == 0; }
 
 unsigned tiles_of(const Tf32Gemm& gemm, const Tf32Config& config) {
@@ -92,6 +96,10 @@ bool tf32_fits(const Tf32Gemm& gemm) {
 std::vector<Tf32Config> tf32_configs(GemmForm form, unsigned m, unsigned n, unsigned k) {
     const bool update = form == GemmForm::weight_gradient;
     std::vector<Tf32Config> configs;
+    const auto add = [&](const Tf32Config& config) {
+        if (std::find(configs.begin(), configs.end(), config) == configs.end())
+            configs.push_back(config);
+    };
     // As many blocks as there are multiprocessors, or twice that, and steps for all of their warps.
     const auto add_shared = [&](unsigned rows, unsigned blocks, unsigned greatest_cluster = 8) {
         const unsigned tiles = ceil_div(n, columns) * ceil_div(m, rows);
@@ -103,10 +111,9 @@ std::vector<Tf32Config> tf32_configs(GemmForm form, unsigned m, unsigned n, unsi
         while (config.cluster == 8 && 2 * config.splits * 8 * tiles <= blocks &&
                2 * config.splits * 8 <= steps)
             config.splits *= 2;
-        if (std::find(configs.begin(), configs.end(), config) == configs.end())
-            configs.push_back(config);
+        add(config);
     };
-    const auto add_own = [&](unsigned rows) { configs.push_back({.rows = rows, .shared_sum = false}); };
+    const auto add_own = [&](unsigned rows) { add({.rows = rows, .shared_sum = false}); };
     const unsigned fitting = m <= 8 ? 8 : m <= 16 ? 16 : m <= 32 ? 32 : 64;
     if (update) {
         const bool many_tiles = std::size_t{ceil_div(n, columns)} * ceil_div(m, 64) > twice;
@@ -119,7 +126,7 @@ std::vector<Tf32Config> tf32_configs(GemmForm form, unsigned m, unsigned n, unsi
         add_shared(32, once);
         add_shared(64, once);
         add_shared(64, twice);
-        if (k > 32 && k <= 128 && !large)
+        if (k <= 128)
             add_own(32);
         return configs;
     }
@@ -128,13 +135,13 @@ std::vector<Tf32Config> tf32_configs(GemmForm form, unsigned m, unsigned n, unsi
     const auto own_blocks = [&](unsigned rows) { return ceil_div(n, columns) * ceil_div(m, warps * rows); };
     constexpr unsigned few_steps = 128;
     constexpr unsigned almost_once = 128;
-    if (k <= few_steps) {
-        const bool forward = form == GemmForm::forward;
-        if (own_blocks(64) >= (forward ? 2 * almost_once : almost_once))
-            add_own(64);
-        else if (own_blocks(32) >= almost_once)
-            add_own(32);
-    }
+    const bool forward = form == GemmForm::forward;
+    if (k <= few_steps && own_blocks(64) >= (forward ? 2 * almost_once : almost_once))
+        add_own(64);
+    else if (k <= few_steps && own_blocks(32) >= almost_once)
+        add_own(32);
+    else if (!forward && k <= most_steps_with_mask && own_blocks(64) >= 2 * almost_once)
+        add_own(64);
     constexpr unsigned enough_of_64_rows = 192;
     const bool high = m > 32 && ceil_div(n, columns) * ceil_div(m, 64) >= enough_of_64_rows;
     const unsigned rows = high ? 64 : std::min(fitting, 32u);
@@ -151,11 +158,8 @@ std::vector<Tf32Config> tf32_configs(GemmForm form, unsigned m, unsigned n, unsi
         add_shared(32, twice);
     }
     if (k <= 256) {
-        for (const unsigned own_rows : {64u, 32u}) {
-            const Tf32Config own{.rows = own_rows, .shared_sum = false};
-            if (std::find(configs.begin(), configs.end(), own) == configs.end())
-                configs.push_back(own);
-        }
+        add_own(64);
+        add_own(32);
     }
     return configs;
 }
@@ -170,7 +174,8 @@ bool tf32_is_faster(GemmForm form, unsigned m, unsigned n, unsigned k) {
     // Of a long sum this kernel keeps too few bytes on their way.
     if (!update && k > 65536 && weights > 0x1p26)
         return false;
-    return moves_more || static_cast<double>(m) * n * k <= most_work;
+    return moves_more || (form == GemmForm::data_gradient && k <= most_steps_with_mask) ||
+           static_cast<double>(m) * n * k <= most_work;
 }
 
 std::size_t tf32_partial_sums(const Tf32Gemm& gemm, const Tf32Config& config) {
