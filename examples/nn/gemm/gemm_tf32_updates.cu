@@ -10,9 +10,11 @@ namespace {
 
 using namespace tf32;
 
-/// Stages of a sum, at most, that a block adds up; more are split while there are not too many splits.
-constexpr unsigned most_stages = 64;
 constexpr unsigned most_splits = 256;
+/// Stages of a sum that a block adds up, before it is split: fewer would cost more than they gain.
+constexpr std::size_t least_stages = 64;
+/// Blocks that work at once, two on each of 132 multiprocessors. Sums are split until there are as many.
+constexpr std::size_t at_once = 264;
 /// Where a four has that many splits, threads share them: few tiles of many splits would be few blocks that take long.
 constexpr unsigned many_splits = 64;
 constexpr unsigned most_summers = 8;
@@ -22,17 +24,14 @@ std::size_t column_sums_of(const Tf32Gemm& gemm) {
     return std::size_t{ceil_div(gemm.n, WideUpdate::block_columns)} * WideUpdate::block_columns;
 }
 
-/// Cuts up a part's product, and takes workspace from `used` on, of which the last `reserved` floats are for others.
-/// Returns the floats taken so far.
-std::size_t cut_up(Updates::Part& part, const Tf32Workspace& workspace, std::size_t used,
-                   std::size_t reserved) {
-    using V = WideUpdate;
+/// Cuts up a part's product into sums of `most_stages` stages, and takes workspace from `used` on, of which the last `reserved`
+/// floats are for others. Returns the floats taken so far.
+std::size_t cut_up(Updates::Part& part, unsigned most_stages, const Tf32Workspace& workspace,
+                   std::size_t used, std::size_t reserved) {
     const Tf32Gemm& gemm = part.gemm;
-    part.column_tiles = ceil_div(gemm.n, V::block_columns);
-    part.tiles = part.column_tiles * ceil_div(gemm.m, V::block_rows);
-    part.splits = std::min(ceil_div(ceil_div(gemm.k, V::depth), most_stages), most_splits);
+    part.splits = std::min(ceil_div(ceil_div(gemm.k, WideUpdate::depth), most_stages), most_splits);
     const std::size_t row = column_sums_of(gemm);
-    const std::size_t tiles = std::size_t{part.tiles} * V::tile_fours * 4;
+    const std::size_t tiles = std::size_t{part.tiles} * WideUpdate::tile_fours * 4;
     const auto end = [&] { return used + part.splits * (row + (part.splits > 1 ? tiles : 0)); };
     while (part.splits > 1 && end() + reserved > workspace.partial_sums_count)
         part.splits /= 2;
@@ -57,13 +56,20 @@ void update_tf32(sluice::CudaStreamRef stream, std::span<const Tf32Gemm> gemms,
     unsigned finishing = 0;
     std::size_t used = 0;
     std::size_t reserved = 0;
-    for (const Tf32Gemm& gemm : gemms)
-        reserved += column_sums_of(gemm);
+    std::size_t stages = 0;
     for (std::size_t i = 0; i < gemms.size(); ++i) {
         Updates::Part& part = updates.parts[i];
         part.gemm = gemms[i];
+        part.column_tiles = ceil_div(part.gemm.n, WideUpdate::block_columns);
+        part.tiles = part.column_tiles * ceil_div(part.gemm.m, WideUpdate::block_rows);
+        reserved += column_sums_of(part.gemm);
+        stages += std::size_t{part.tiles} * ceil_div(part.gemm.k, WideUpdate::depth);
+    }
+    const auto most_stages = static_cast<unsigned>(std::max(stages / at_once, least_stages));
+    for (std::size_t i = 0; i < gemms.size(); ++i) {
+        Updates::Part& part = updates.parts[i];
         reserved -= column_sums_of(part.gemm);
-        used = cut_up(part, workspace, used, reserved);
+        used = cut_up(part, most_stages, workspace, used, reserved);
         blocks += part.tiles * part.splits;
         if (part.splits > 1)
             finishing += part.tiles * tile_finish_blocks(part.summers);

@@ -170,6 +170,11 @@ private:
         return {i == 0 && exchange_->is_divided(i) ? gradients_[0].span() : exchange_->gradients[i].span(),
                 rows, layers_[i].shape().columns()};
     }
+    /// Whether a gradient of much work is computed by itself, so that others need not wait for it.
+    bool takes_long(const WeightUpdate<B>& step) const {
+        return step.in.rows() * step.weights.size() > (std::size_t{1} << 30) ||
+               !side_gemm_.can_group(step, exchange_->ones);
+    }
     bool is_divided(std::size_t i) const { return exchange_ && exchange_->is_divided(i); }
     /// Of layer `i`, not of this rank's part.
     LayerShape whole_shape(std::size_t i) const {

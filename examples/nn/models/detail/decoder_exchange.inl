@@ -127,8 +127,8 @@ void Decoder<B>::exchanged_backward(sluice::BasicStreamRef<B> stream, Fork<B>& f
         return layers_[i].step(input(features, images, i), gradient(images, i + 1), scratch_);
     };
     // A last reduced gradient of much work is computed on the main stream, while that waits for what divided layers gather.
-    const bool waits = divided > 0 && last > exchange.factor_layers &&
-                       !gemm_.can_group(step(exchange.factor_layers), exchange.ones);
+    const bool waits =
+        divided > 0 && last > exchange.factor_layers && takes_long(step(exchange.factor_layers));
     const std::size_t collected = exchange.factor_layers + (waits ? 1 : 0);
     for (std::size_t i = last; i-- > exchange.factor_layers;) {
         if (i >= collected)
@@ -170,7 +170,7 @@ void Decoder<B>::collect_gradient(Fork<B>& fork, std::size_t i, bool last, Matri
     std::size_t bytes = 0;
     for (const WeightUpdate<B>& one : grouped_)
         bytes += one.weights.size() * sizeof(float);
-    if (!last && bytes < exchange.bucket_bytes && side_gemm_.can_group(grouped_.back(), exchange.ones))
+    if (!last && bytes < exchange.bucket_bytes && !takes_long(grouped_.back()))
         return;
     fork.follow(may_update_[i]);
     side_gemm_.update(side_, grouped_, exchange.ones);
