@@ -113,7 +113,7 @@ TEST_CASE("stem: features and the step of every layer against float64, bytes or 
             const auto features_gradient = random.numbers(images * encoder.features_size());
             const Buffer<float> gradient = device(features_gradient);
             const float learning_rate = 1.0f / 64.0f;
-            const Buffer<float> rate = device(std::vector<float>{learning_rate});
+            const Buffer<float> factors = device(std::vector<float>{-learning_rate, 1.0f});
 
             const auto maps = naive_maps(drawn.values(), options, weights);
             const nn::MortonOrder raster(maps.back().h, maps.back().w, 0);
@@ -128,7 +128,7 @@ TEST_CASE("stem: features and the step of every layer against float64, bytes or 
                 } else {
                     encoder.forward(stream, drawn.bytes(), features);
                 }
-                encoder.backward(stream, gradient, rate);
+                encoder.backward(stream, gradient, factors);
                 CHECK(relative_error(host(stream, features), naive::to_rows(maps.back(), raster)) <=
                       tolerance(precision));
                 results.push_back(encoder.weights(stream));
@@ -188,11 +188,11 @@ TEST_CASE("stem: a captured step gives the bits of one that is launched, without
     nn::Encoder<B> captured(options);
     const Buffer<std::uint8_t> images = device(random.bytes(options.batch * launched.image_size()));
     const Buffer<float> gradient = device(random.numbers(options.batch * launched.features_size(), 1e-3f));
-    const Buffer<float> rate = device(std::vector<float>{1.0f / 64.0f});
+    const Buffer<float> factors = device(std::vector<float>{-1.0f / 64.0f, 1.0f});
     Buffer<float> features = poisoned<float>(stream, options.batch * launched.features_size());
     const auto step = [&](nn::Encoder<B>& encoder, sluice::BasicStreamRef<B> on) {
         encoder.forward(on, images, features);
-        encoder.backward(on, gradient, rate);
+        encoder.backward(on, gradient, factors);
     };
     step(captured, stream); // what a shape needs is made when it comes first
     stream.sync();

@@ -141,7 +141,7 @@ void Classifier<B>::step_any(sluice::BasicStreamRef<B> stream, sluice::DeviceSpa
     encoder_->forward(stream, images, features(count, features_).span());
     descent_factors(stream, rate_.span(), factors_);
     train_head(stream, labels, loss);
-    encoder_->backward(stream, features(count, features_gradient_).span(), rate_.span());
+    encoder_->backward(stream, features(count, features_gradient_).span(), factors_);
 }
 
 /// Forward and back through the head, which takes its step.

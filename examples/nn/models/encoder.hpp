@@ -39,7 +39,8 @@ struct EncoderOptions {
 /// A 1×1 convolution, then 2×2 convolutions of stride 2; a ReLU after each but the last.
 ///
 /// On a device, in TF32, the first three layers are one kernel if their channels are `stem_channels` and more layers
-/// follow (see stem.hpp). Updates run on a stream of the encoder's own while the backward pass goes on.
+/// follow (see stem.hpp). Updates run on a stream of the encoder's own, and those that a device computes together (see
+/// Gemm::can_group) once all gradients but those of the first layers are there.
 ///
 /// With `Precision::bfloat16` the first layer, and what goes into that kernel, are as in TF32; the weights of all others,
 /// and the maps between them, lie in memory as bfloat16, on both backends, and features are float32 still. For a frozen
@@ -66,15 +67,19 @@ public:
     /// From planar images [N, C, H, W], 1 ≤ N ≤ `options().batch`, to features [N h w, C]. Throws `sluice::Error`
     /// when a size does not fit.
     void forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const std::uint8_t, B> images,
-                 sluice::DeviceSpan<float, B> features);
+                 sluice::DeviceSpan<float, B> features) {
+        forward_any(stream, images, features);
+    }
     void forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> images,
-                 sluice::DeviceSpan<float, B> features);
+                 sluice::DeviceSpan<float, B> features) {
+        forward_any(stream, images, features);
+    }
 
     /// One step of gradient descent from the features' gradient, for the images of the latest `forward`, which are read
-    /// again, with the learning rate of the one element of `rate`. Throws `sluice::Error` unless the encoder is
+    /// again, with the rate of `factors` (see `descent_factors`). Throws `sluice::Error` unless the encoder is
     /// trainable and has gone forward.
     void backward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> features_gradient,
-                  sluice::DeviceSpan<const float, B> rate);
+                  sluice::DeviceSpan<const float, B> factors);
 
     /// The weights, named and laid out as PyTorch does for `Sequential(Conv2d, ReLU, Conv2d, …)`: `0.weight`,
     /// `0.bias`, `2.weight`, …, rounded where they are kept so. Waits for `stream`.
@@ -116,7 +121,8 @@ private:
                      sluice::DeviceSpan<float, B> features);
     template <class T>
     void forward_stem(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const T, B> images);
-    void backward_stem(sluice::BasicStreamRef<B> stream, Matrix<const float, B> gradient);
+    void backward_stem(sluice::BasicStreamRef<B> stream, Matrix<const float, B> gradient,
+                       sluice::DeviceSpan<const float, B> factors);
 
     EncoderOptions options_;
     MortonOrder order_;
@@ -133,10 +139,10 @@ private:
     std::vector<sluice::DeviceBuffer<float, B>> gradients_; // of the maps
     sluice::DeviceBuffer<double, B> scratch_;
     sluice::DeviceBuffer<float, B> stem_scratch_;
-    sluice::DeviceBuffer<float, B> factors_;          // of the latest backward
     sluice::DeviceSpan<const std::uint8_t, B> bytes_; // the images of the latest forward: either these,
     sluice::DeviceSpan<const float, B> numbers_;      // or these
     std::unique_ptr<Updates> updates_;
+    std::vector<WeightUpdate<B>> steps_; // of the latest backward, those that are still to be enqueued
 };
 
 } // namespace nn

@@ -59,7 +59,6 @@ Encoder<B>::Encoder(const EncoderOptions& options)
     for (std::size_t level = 0; level < layers; ++level)
         gradients_.emplace_back(level == 0 ? 0 : maps_[level].size());
     scratch_ = sluice::DeviceBuffer<double, B>(scratch);
-    factors_ = sluice::DeviceBuffer<float, B>(2);
     updates_ = std::make_unique<Updates>(options_.precision, options_.algorithms);
     if constexpr (has_stem<B>) {
         if (uses_stem_)
@@ -145,32 +144,20 @@ void Encoder<B>::forward_stem(sluice::BasicStreamRef<B> stream, sluice::DeviceSp
 }
 
 template <sluice::Backend B>
-void Encoder<B>::forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const std::uint8_t, B> images,
-                         sluice::DeviceSpan<float, B> features) {
-    forward_any(stream, images, features);
-}
-
-template <sluice::Backend B>
-void Encoder<B>::forward(sluice::BasicStreamRef<B> stream, sluice::DeviceSpan<const float, B> images,
-                         sluice::DeviceSpan<float, B> features) {
-    forward_any(stream, images, features);
-}
-
-template <sluice::Backend B>
 void Encoder<B>::backward(sluice::BasicStreamRef<B> stream,
                           sluice::DeviceSpan<const float, B> features_gradient,
-                          sluice::DeviceSpan<const float, B> rate) {
+                          sluice::DeviceSpan<const float, B> factors) {
     if (!options_.trainable || images_ == 0) {
         throw sluice::Error(options_.trainable
                                 ? "encoder: backward was called before any forward"
                                 : "encoder: backward was called on one that was not made trainable");
     }
-    descent_factors(stream, rate, factors_);
     Fork<B> fork(stream, updates_->stream.ref(), updates_->done);
+    steps_.clear();
     Matrix<const float, B> out{features_gradient, images_ * feature_pixels(), options_.channels.back()};
     for (std::size_t level = layers_.size(); level-- > 0;) {
         if (uses_stem_ && level == 1) {
-            backward_stem(stream, out);
+            backward_stem(stream, out, factors);
             break;
         }
         const Matrix<const float, B> in = map(level);
@@ -183,21 +170,27 @@ void Encoder<B>::backward(sluice::BasicStreamRef<B> stream,
             layers_[level].input_gradient(stream, gemm_, out, gradient,
                                           stem_next ? sluice::DeviceSpan<const float, B>{} : in.span(), true);
         }
-        fork.follow(updates_->ready);
-        layers_[level].update(updates_->stream, updates_->gemm, in, out, factors_, scratch_);
+        steps_.insert(steps_.begin(), layers_[level].step(in, out, scratch_)); // the longest sums first
+        // Those that a device computes together would take the data gradients' room, and come after the last of them.
+        if (level == (uses_stem_ ? 2 : 0) || !updates_->gemm.can_group(steps_.front(), factors)) {
+            fork.follow(updates_->ready);
+            updates_->gemm.update(updates_->stream, steps_, factors);
+            steps_.clear();
+        }
         out = gradient;
     }
     fork.join();
 }
 
 template <sluice::Backend B>
-void Encoder<B>::backward_stem(sluice::BasicStreamRef<B> stream, Matrix<const float, B> gradient) {
+void Encoder<B>::backward_stem(sluice::BasicStreamRef<B> stream, Matrix<const float, B> gradient,
+                               sluice::DeviceSpan<const float, B> factors) {
     if constexpr (has_stem<B>) {
         const StemUpdate<B> layers[2] = {{layers_[0].weights(), layers_[0].bias()},
                                          {layers_[1].weights(), layers_[1].bias()}};
         const auto enqueue = [&](auto images) {
             stem_backward(stream, images, raster_of_row_, options_.width, options_.image_scale, layers,
-                          map(2).span(), gradient, factors_, stem_scratch_);
+                          map(2).span(), gradient, factors, stem_scratch_);
         };
         if (!bytes_.empty()) {
             enqueue(bytes_);
