@@ -131,8 +131,8 @@ public:
 };
 
 #if SLUICE_HAS_CUDA
-/// On a device: cuBLASLt or, for products in TF32 of few rows or little work, a kernel of our own (gemm_tf32.hpp),
-/// with a handle, a workspace and plans of its own. Belongs to the device that was current when it was made.
+/// On a device: cuBLASLt or, for products in TF32 of few rows or little work and for updates that are taken together, kernels
+/// of our own (gemm_tf32.hpp), with a handle, a workspace and plans. Belongs to the device that was current when it was made.
 ///
 /// Algorithms::autotune allocates a second set of operands and waits while it times a shape; it does not touch the
 /// caller's. A shape that comes first inside a capture cannot be timed: the process then keeps the choice by rule. Tune
