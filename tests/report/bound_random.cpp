@@ -82,7 +82,7 @@ PipelineTimes random_times(Random& random) {
 TEST_CASE("bound: of random times all numbers and the sentence are those of the rules") {
     Random random(3);
     std::map<BoundPart, int> parts;
-    int held = 0, graphs = 0;
+    int held = 0, slept = 0, graphs = 0;
     for (int round = 0; round < 4000; ++round) {
         CAPTURE(round);
         const PipelineTimes times = random_times(random);
@@ -97,7 +97,8 @@ TEST_CASE("bound: of random times all numbers and the sentence are those of the 
               &Bound::reading, &Bound::results, &Bound::longest, &Bound::together, &Bound::expected})
             REQUIRE(bound.*number == doctest::Approx(wanted.*number).epsilon(1e-9));
         ++parts[bound.part];
-        held += bound.sentence.find("holds submit up") != std::string::npos;
+        held += bound.sentence.find("holds submit up for") != std::string::npos;
+        slept += bound.sentence.find("the caller sleeps there") != std::string::npos;
         graphs += bound.part == BoundPart::stage && bound.stage == times.stage_names.size();
     }
     for (const BoundPart part : {BoundPart::unknown, BoundPart::source, BoundPart::submit, BoundPart::loop,
@@ -106,6 +107,7 @@ TEST_CASE("bound: of random times all numbers and the sentence are those of the 
         CHECK(parts[part] > 20);
     }
     CHECK(held > 5);
+    CHECK(slept > 5);
     CHECK(graphs > 5);
 }
 

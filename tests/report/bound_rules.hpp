@@ -216,6 +216,12 @@ struct Rules {
 
     void say_submit() {
         result.part = BoundPart::submit;
+        const double slept = result.asleep - std::max(outside, 0.0);
+        if (slept >= 0.5 * result.submit) {
+            text = "what a stage calls holds submit up: the caller sleeps there for " + time_text(slept) +
+                   of_batch + "; stages overlap where each enqueues its work and does not wait for it.";
+            return;
+        }
         text = "launches bound this: submit takes " + time_text(result.submit) + of_batch +
                ", the longest stage " + time_text(result.longest) +
                (times.schedule == Schedule::graphed ? "." : "; Schedule::graphed spares most of that.");
