@@ -191,12 +191,17 @@ SLUICE_BODY void Checker::throw_later(const Error& error) {
 
 SLUICE_BODY void throw_pending() { Locked()->throw_pending(); }
 
-SLUICE_BODY void not_thrown(const Error& error) {
+SLUICE_BODY void not_thrown(const std::exception_ptr& thrown) noexcept {
     const Locked checker;
-    const std::string_view text = error.what(); // with the stage, or without
-    for (const sluice::checked::Finding& finding : checker->mistakes) {
-        if (text.ends_with(finding.message))
-            return checker->throw_later(error);
+    try {
+        std::rethrow_exception(thrown);
+    } catch (const Error& error) {
+        const std::string_view text = error.what(); // with the stage, or without
+        for (const sluice::checked::Finding& finding : checker->mistakes) {
+            if (text.ends_with(finding.message))
+                return checker->throw_later(error);
+        }
+    } catch (...) {
     }
 }
 

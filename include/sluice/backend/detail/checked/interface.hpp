@@ -4,13 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <type_traits>
 #include <utility>
 
 #include <sluice/backend/config.hpp>
 #include <sluice/backend/detail/checked/scopes.hpp>
 #include <sluice/backend/detail/list.hpp>
-#include <sluice/backend/error.hpp>
 
 namespace sluice::detail {
 
@@ -234,7 +234,7 @@ void host_works_on(const void* object, bool writes, Op op);
 /// Throws the mistake that a destructor has met, if any has.
 void throw_pending();
 /// A destructor has caught `error`: if that is a mistake, the next call throws it.
-void not_thrown(const Error& error);
+void not_thrown(const std::exception_ptr& error) noexcept;
 
 /// Memory of the host's that an object names: where it changes in this one's life, the calling thread has filled the object's batch.
 class NamedWrites {

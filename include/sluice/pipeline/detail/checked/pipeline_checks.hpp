@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,6 +47,8 @@ public:
     ~PipelineChecks() {
         for (const void* const object : objects_)
             checked::object_gone(object);
+        if (lost_ != nullptr)
+            checked::not_thrown(lost_);
     }
 
     bool on() const noexcept { return on_; }
@@ -134,7 +137,7 @@ public:
     /// Before anything is enqueued: throws what has changed. From here on the stages' own accesses tell.
     void let_go(bool may_throw) { held_reads_.let_go(may_throw); }
     static void throw_pending() { checked::throw_pending(); }
-    static void not_thrown(const Error& error) { checked::not_thrown(error); }
+    void not_thrown() noexcept { lost_ = std::current_exception(); }
     /// No batch is held any more.
     void drop() noexcept {
         held_reads_.let_go(false);
@@ -258,6 +261,7 @@ private:
     List<checked::BatchRange> watched_; // Kept for its memory.
     List<BatchMemory> held_;
     checked::HeldReads held_reads_;
+    std::exception_ptr lost_; // what the pipeline's destructor has caught
     StageStress<B> stress_;
 };
 

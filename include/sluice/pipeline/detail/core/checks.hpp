@@ -84,11 +84,10 @@ public:
     static void other_work_noted() noexcept {}
     static void let_go(bool) noexcept {}
     static void drop() noexcept {}
-    /// What a destructor has met.
-    /// @{
+    /// Throws what a destructor has met.
     static void throw_pending() noexcept {}
-    static void not_thrown(const Error&) noexcept {}
-    /// @}
+    /// The destructor has caught something.
+    static void not_thrown() noexcept {}
     static void batch_submitted(const Core&, const Executor<B>&, std::size_t, const Given&) noexcept {}
     static void batch_stays(std::size_t) noexcept {}
     static void executor_called(const Core&, const Executor<B>&) noexcept {}
