@@ -156,3 +156,14 @@ class TestGraphs:
         run = sluice.pipeline(lambda x, factor: x * factor, schedule="graphed", device=GraphingDevice())
         results = [x[0].item() for x in run([(torch.ones(2), float(i)) for i in range(30)])]
         assert results == [float(i) for i in range(30)]
+
+    def test_batches_of_several_shapes_are_replayed(self):
+        """They lie in the same memory, whatever their shapes: sequences of several lengths, images of several sizes."""
+        run = sluice.pipeline(lambda x, y: (x.sum(), y * 2), schedule="graphed", device=GraphingDevice())
+        shapes = [(3, 11, 2), (2, 4, 5), (3, 17, 2), (30,)]
+        for _ in range(2):
+            data = [(torch.full(shapes[i % 4], float(i)), torch.tensor(i)) for i in range(100)]
+            assert [(x.item(), y.item()) for x, y in run(data)] == [(x.sum().item(), 2 * i) for i, (x, _) in enumerate(data)]
+        assert run.report().replays["<lambda>"] > 140, str(run.report())
+        # The first batch's memory, and larger ones for those that do not fit; a label.
+        assert run.intake.allocations <= 3 * 2 + 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Optional, Sequence
 
 import torch
 
@@ -170,17 +170,16 @@ class Intake:
         forget(self.held[slot], self.versions, slot)
 
     def room(self, slot: Slot, place: int, like: torch.Tensor) -> torch.Tensor:
-        """Memory for a tensor: an alias, so that a holder is found; of fewer samples than before, or laid out in another way, in the same
-        memory."""
+        """Memory for a tensor: an alias, so that a holder is found; of fewer numbers than before, or laid out in another way, in the same
+        memory, where a graph finds batches of its shape again."""
         if place == len(slot.tensors):
             slot.tensors.append(self.allocate(like))
         held, strides = slot.tensors[place], strides_of_copy(like)
-        if held.dtype != like.dtype or held.shape[1:] != like.shape[1:] or held.dim() != like.dim() or (
-                held.dim() > 0 and held.shape[0] < like.shape[0]):
+        if held.shape == like.shape and held.dtype is like.dtype and held.stride() == strides:
+            return held.detach()
+        if held.dtype is not like.dtype or extent(held.shape, held.stride()) < extent(like.shape, strides):
             slot.fixed.forget(held)
             held = slot.tensors[place] = self.allocate(like)
-        if held.shape == like.shape and held.stride() == strides:
-            return held.detach()
         return held.as_strided(like.shape, strides).detach()
 
     def allocate(self, like: torch.Tensor) -> torch.Tensor:
@@ -210,6 +209,11 @@ def forget(sources: list[torch.Tensor], versions: dict[int, tuple[int, int]], sl
         if key in versions and versions[key][1] == slot:
             del versions[key]
     sources.clear()
+
+
+def extent(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """How many numbers there are from the first to the last."""
+    return 0 if 0 in shape else 1 + sum((size - 1) * stride for size, stride in zip(shape, strides))
 
 
 def strides_of_copy(tensor: torch.Tensor) -> tuple[int, ...]:
