@@ -1,14 +1,16 @@
 /// \file
-/// Blocks of memory, found by the addresses in them.
+/// Blocks of memory, found by the addresses in them. What a std::map would be, which is a hundred functions to a compiler.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
+
+#include <sluice/backend/detail/owned.hpp>
 
 namespace sluice::detail {
 
-/// Blocks that do not overlap. A call takes the time of a search, however many there are. Not synchronised.
+/// Blocks that do not overlap, as a treap: a tree in the order of their addresses, with numbers that look random from the root
+/// down. A call takes the time of a search, however many there are. Not synchronised, and never destroyed.
 class MemoryBlocks {
 public:
     struct Block {
@@ -18,33 +20,70 @@ public:
     };
 
     /// A block of no bytes counts as one.
-    void add(const void* memory, const Block& block) {
-        Block& added = blocks_[static_cast<const char*>(memory)];
-        added = block;
-        added.bytes += block.bytes == 0 ? 1 : 0;
+    void add(const void* memory, Block block) {
+        block.bytes += block.bytes == 0 ? 1 : 0;
+        const auto address = reinterpret_cast<std::uintptr_t>(memory);
+        const std::uint64_t mixed = (address ^ (address >> 29)) * 0xbf58476d1ce4e5b9U;
+        Node* const node = new Node{address, mixed ^ (mixed >> 32), block};
+        Node *before = nullptr, *behind = nullptr;
+        split(root_, address, before, behind);
+        root_ = merged(merged(before, node), behind);
     }
     /// The block that `pointer` points into; null where there is none.
     const Block* find(const void* pointer) const noexcept {
-        const char* const place = static_cast<const char*>(pointer);
-        auto block = blocks_.upper_bound(place);
-        if (block == blocks_.begin())
-            return nullptr;
-        --block;
-        return static_cast<std::size_t>(place - block->first) < block->second.bytes ? &block->second
-                                                                                    : nullptr;
+        const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+        const Node* last = nullptr; // that begins there or before
+        for (const Node* node = root_; node != nullptr;) {
+            const bool begins = node->address <= address;
+            last = begins ? node : last;
+            node = begins ? node->behind : node->before;
+        }
+        return last != nullptr && address - last->address < last->block.bytes ? &last->block : nullptr;
     }
     /// Forgets the block that begins at `memory`, and gives what it was; of no bytes where there is none.
     Block remove(const void* memory) noexcept {
-        const auto found = blocks_.find(static_cast<const char*>(memory));
-        if (found == blocks_.end())
+        const auto address = reinterpret_cast<std::uintptr_t>(memory);
+        Node** place = &root_;
+        while (*place != nullptr && (*place)->address != address)
+            place = address < (*place)->address ? &(*place)->before : &(*place)->behind;
+        if (*place == nullptr)
             return {};
-        const Block block = found->second;
-        blocks_.erase(found);
-        return block;
+        const Owned<Node> node(*place);
+        *place = merged(node->before, node->behind);
+        return node->block;
     }
 
 private:
-    std::map<const char*, Block> blocks_;
+    struct Node {
+        std::uintptr_t address;
+        std::uint64_t rank; // no node below has a higher one
+        Block block;
+        Node *before = nullptr, *behind = nullptr;
+    };
+
+    static void split(Node* node, std::uintptr_t address, Node*& before, Node*& behind) noexcept {
+        if (node == nullptr) {
+            before = behind = nullptr;
+        } else if (node->address < address) {
+            before = node;
+            split(node->behind, address, node->behind, behind);
+        } else {
+            behind = node;
+            split(node->before, address, before, node->before);
+        }
+    }
+    static Node* merged(Node* before, Node* behind) noexcept {
+        if (before == nullptr || behind == nullptr)
+            return before == nullptr ? behind : before;
+        if (before->rank > behind->rank) {
+            before->behind = merged(before->behind, behind);
+            return before;
+        }
+        behind->before = merged(before, behind->before);
+        return behind;
+    }
+
+    Node* root_ = nullptr;
 };
 
 } // namespace sluice::detail
