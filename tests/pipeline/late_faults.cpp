@@ -147,6 +147,51 @@ TEST_CASE("Contract 5: a fault is told with its batch while another stage is sti
     CHECK(error->batch() == 0);
 }
 
+TEST_CASE("Contract 5: what a host function threw is not told as that of a CPU stage that fails meanwhile") {
+    for (const Schedule schedule : {Schedule::overlapped, Schedule::graphed}) {
+        CAPTURE(std::string(to_string(schedule)));
+        std::atomic<bool> thrown{false};
+        // Comes first in the list, and fails for the same batch a while after the host function.
+        const auto of_cpu = [&](const int&) {
+            thrown.wait(false);
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            throw std::logic_error("the CPU stage");
+        };
+        const BasicStream<B> mine;
+        const auto of_function = [&](HostStreamRef stream, const int&) {
+            stream.enqueue([&] { throw std::range_error("the host function"); });
+        };
+        PipelineOptions options{.schedule = schedule};
+        options.graphs.on_refusal = nullptr;
+        Pipeline pipeline{
+            Stages{Stage{"cpu", of_cpu},
+                   Stage{"function", of_function, StageOptions<B>{.stream = mine.ref(), .graphed = false}}},
+            options};
+        pipeline.submit(0);
+        const auto has_failed = [&] {
+            try {
+                (void)mine.is_done();
+                return false;
+            } catch (const Error&) {
+                return true;
+            }
+        };
+        while (!has_failed())
+            std::this_thread::yield();
+        std::thread lets([&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(20)); // until the pipeline looks
+            thrown = true;
+            thrown.notify_all();
+        });
+        const Caught error([&] { pipeline.submit(1); });
+        lets.join();
+        REQUIRE(error);
+        CHECK(error->stage() == "cpu");
+        CHECK(error->batch() == 0);
+        CHECK(std::string(error->what()).ends_with("the CPU stage"));
+    }
+}
+
 // Stages that take some time, at random, and pause between batches.
 TEST_CASE("Contract 5: a batch and a stage that are named with certainty are those that failed") {
     constexpr std::size_t count = 8;

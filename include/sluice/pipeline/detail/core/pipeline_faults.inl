@@ -60,11 +60,12 @@ void PipelineCore<B>::throw_stream_fault() {
         try {
             B::throw_if_failed(stream.get());
         } catch (...) {
-            if (core_.thread_fault().known())
-                throw_thread_fault(); // A CPU stage that has thrown failed its stream, and those that wait for it, after that.
             parts_->in_flight.look_quietly(core_);
             const FaultPlace place = find_fault(core_, submitted_, parts_->in_flight.completed(), begun_,
                                                 stream, executor_->has_run_steps());
+            // A CPU stage that has thrown failed its stream, and those that wait for it, after that: perhaps it is what was found.
+            if (core_.thread_fault().known())
+                throw_thread_fault();
             fail_at(place.stage, place.batch, place.or_earlier, true);
         }
     });
