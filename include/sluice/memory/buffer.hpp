@@ -45,6 +45,18 @@ public:
         : memory_(count, detail::DeviceAllocator<B>(stream.get())),
           device_(detail::device_of_memory(stream)) {}
 
+    /// Does not compile.
+    template <class Values>
+    requires requires(const Values& values) {
+        values.data();
+        values.size();
+    }
+    explicit DeviceBuffer(const Values&) requires(!std::is_same_v<Values, DeviceBuffer>) {
+        static_assert(sizeof(Values) == 0,
+                      "sluice::DeviceBuffer: it is made of a number of elements, and filled then, as by "
+                      "copy_and_wait(stream, buffer, values)");
+    }
+
     /// Leaves the other buffer empty. Assigning frees what was here.
     /// @{
     DeviceBuffer(DeviceBuffer&&) noexcept = default;
@@ -134,6 +146,18 @@ public:
     explicit PinnedBuffer(std::size_t count) : memory_(count) {}
     /// The same, as `options` say.
     PinnedBuffer(std::size_t count, const PinnedOptions& options) : memory_(count, {}, options) {}
+
+    /// Does not compile.
+    template <class Values>
+    requires requires(const Values& values) {
+        values.data();
+        values.size();
+    }
+    explicit PinnedBuffer(const Values&) requires(!std::is_same_v<Values, PinnedBuffer>) {
+        static_assert(sizeof(Values) == 0,
+                      "sluice::PinnedBuffer: it is made of a number of elements, and filled then, as by "
+                      "std::copy or a loop");
+    }
 
     /// Leaves the other buffer empty. Assigning frees what was here.
     /// @{

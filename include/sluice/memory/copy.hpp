@@ -64,6 +64,28 @@ void fill(const BasicStream<B>& stream, To&& to, const MemoryElement<To>& value)
 }
 /// @}
 
+/// Do not compile: there is no stream.
+/// @{
+template <detail::OfBackend To, class From>
+auto copy(To&&, const From&) {
+    static_assert(sizeof(To) == 0, "sluice::copy: a stream comes first, as in copy(stream, to, from)");
+}
+template <class To, class From>
+requires(detail::OfBackend<To> || detail::OfBackend<From>) auto copy_and_wait(To&&, const From&) {
+    static_assert(sizeof(To) == 0,
+                  "sluice::copy_and_wait: a stream comes first, as in copy_and_wait(stream, to, from)");
+}
+template <detail::OfBackend To>
+auto fill(To&&, const MemoryElement<To>&) {
+    static_assert(sizeof(To) == 0, "sluice::fill: a stream comes first, as in fill(stream, to, value)");
+}
+template <detail::OfBackend To>
+auto fill_bytes(To&&, unsigned char) {
+    static_assert(sizeof(To) == 0,
+                  "sluice::fill_bytes: a stream comes first, as in fill_bytes(stream, to, value)");
+}
+/// @}
+
 } // namespace sluice
 
 #include <sluice/memory/detail/copy.inl>

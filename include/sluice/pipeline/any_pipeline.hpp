@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <initializer_list>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -55,6 +56,11 @@ public:
                       options) {}
 
     /// Does not compile.
+    template <class... Ss, class... Makers>
+    AnyPipeline(Stages<Ss...>, Slots<Makers...>, detail::NoSuchOption) {
+        static_assert(detail::never<Ss...>, SLUICE_NO_SUCH_OPTION);
+    }
+    /// Does not compile.
     template <class First, class... Rest>
     requires(!std::same_as<First, AnyPipeline>) explicit AnyPipeline(First, Rest...) {
         static_assert(
@@ -96,6 +102,15 @@ public:
     Results<AnyPipeline, Source, Out, Stop> run(Source& source, Stop stop = {}) {
         require_result<Out>();
         return Results<AnyPipeline, Source, Out, Stop>(*this, source, std::move(stop));
+    }
+
+    /// Does not compile.
+    template <class Source>
+    auto run(Source&&) {
+        static_assert(sizeof(Source) == 0,
+                      "sluice::AnyPipeline::run: name the type of the last stage's output, as in "
+                      "run<Loss>(source), and give it a source that outlives the loop");
+        return std::initializer_list<int>();
     }
 
     /// As `Pipeline::drain`. Throws `Error` as `run` does.

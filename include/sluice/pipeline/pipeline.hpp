@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -12,6 +13,7 @@
 
 #include <sluice/pipeline/batch_read.hpp>
 #include <sluice/pipeline/detail/boundary/batch_traits.hpp>
+#include <sluice/pipeline/detail/boundary/only_moves.hpp>
 #include <sluice/pipeline/detail/boundary/plan_check.hpp>
 #include <sluice/pipeline/detail/boundary/plan_data.hpp>
 #include <sluice/pipeline/detail/boundary/stage_call.hpp>
@@ -60,23 +62,37 @@ auto try_submit(Core& core, P& pipeline, Batch&& batch) {
 template <class... Ss>
 struct Stages {
     static_assert(sizeof...(Ss) > 0, "sluice::Stages: name at least one stage");
-    static_assert((detail::is_stage<Ss> && ...),
+    static_assert(!(detail::is_only_moved<Ss> || ...),
+                  "sluice::Stages: a stage whose callable can only be moved is moved here, as in "
+                  "Stages{std::move(stage), other}");
+    static_assert(((detail::is_stage<Ss> || detail::is_only_moved<Ss>)&&...),
                   "sluice::Stages: each must be a sluice::Stage, as in Stages{Stage{\"encode\", callable}}");
     /// Moved into the pipeline.
     detail::Each<Ss...> all;
     /// Takes each stage by value.
     explicit Stages(Ss... stages) : all{{static_cast<Ss&&>(stages)}...} {}
 };
+/// Does not compile.
+template <class... Given>
+requires(detail::GivenByName<Given> || ...) Stages(Given&&...)
+->Stages<detail::OnlyMoves<std::remove_cvref_t<Given>>...>;
 
 /// What makes the stages' outputs, one for each stage that has one, in the order of the stages: each is called as
 /// `make(int slot)` for each slot of its ring, once, when the pipeline is made.
 template <class... Makers>
 struct Slots {
+    static_assert(!(detail::is_only_moved<Makers> || ...),
+                  "sluice::Slots: a slot maker that can only be moved is moved here, as in "
+                  "Slots{std::move(make)}");
     /// Used by the pipeline's constructor, and dropped then.
     detail::Each<Makers...> all;
     /// Takes each maker by value.
     explicit Slots(Makers... makers) : all{{static_cast<Makers&&>(makers)}...} {}
 };
+/// Does not compile.
+template <class... Given>
+requires(detail::GivenByName<Given> || ...) Slots(Given&&...)
+->Slots<detail::OnlyMoves<std::remove_cvref_t<Given>>...>;
 
 /// Runs each submitted batch through all stages, in order, once. Where no stage has an output, `Slots` may be left out.
 ///
@@ -234,6 +250,21 @@ public:
     /// that is waited for has to end, or have a batch, first.
     template <class Source, StopRequest Stop = detail::NeverStop>
     Results<Pipeline, Source, result_type, Stop> run(Source& source, Stop stop = {});
+
+    /// Does not compile.
+    template <class Source, class... Stop>
+    requires(!std::is_lvalue_reference_v<Source> ||
+             !(StopRequest<std::remove_cvref_t<Stop>> && ...)) auto run(Source&&, const Stop&...) {
+        static_assert(
+            std::is_lvalue_reference_v<Source>,
+            "sluice::Pipeline::run: the source is a temporary, and must outlive the loop: give it a "
+            "name, as in for (auto& result : pipeline.run(source))");
+        static_assert(
+            !std::is_lvalue_reference_v<Source>,
+            "sluice::Pipeline::run: what tells the loop to end is a std::stop_token, or is called as "
+            "bool(), such as [&] { return stop.load(); }");
+        return std::initializer_list<int>();
+    }
 
     /// The results that a loop over `run` has left, when it was left early: `for (const auto& result : pipeline.drain())`.
     /// Throws `Error`.

@@ -66,6 +66,15 @@ public:
                       "std::span<const T> values)");
     }
 
+    /// Does not compile.
+    template <class First, class... Rest>
+    requires(!std::convertible_to<First, std::size_t>) explicit Readback(const First&, const Rest&...) {
+        static_assert(
+            sizeof(First) == 0,
+            "sluice::Readback: the largest number of values of a result comes first, and the handler "
+            "behind it, as in Readback<float>{1, handler}");
+    }
+
     Readback(const Readback&) = delete;            ///< Cannot be copied.
     Readback& operator=(const Readback&) = delete; ///< Cannot be assigned.
     /// Waits for copies under way.

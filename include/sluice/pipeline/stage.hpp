@@ -100,6 +100,10 @@ class Stage {
     static_assert(
         !detail::takes_stream_late<typename detail::Signature<Function>::parameters>,
         "sluice::Stage: a callable takes its stream first, as in (stream, const Batch&, const In&..., Out&)");
+    static_assert(
+        !detail::takes_stream_owner<typename detail::Signature<Function>::parameters>,
+        "sluice::Stage: a callable takes its stream by value, as a StreamRef or a HostStreamRef, and "
+        "not what owns the stream");
 
 public:
     /// What the stage calls.

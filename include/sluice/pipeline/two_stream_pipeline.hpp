@@ -41,8 +41,13 @@ public:
 // What is deduced where it is made of something else.
 template <class... Given>
 class TwoStreamPipeline<detail::Types<Given...>, void, void> {
+    static_assert(!(std::is_same_v<Given, detail::NoSuchOption> || ...), SLUICE_NO_SUCH_OPTION);
     static_assert(
-        detail::never<Given...>,
+        !(detail::is_only_moved<Given> || ...),
+        "sluice::TwoStreamPipeline: what can only be moved, as a stage with such a callable, is moved "
+        "here, as in TwoStreamPipeline{std::move(stage), other, make}");
+    static_assert(
+        ((detail::is_only_moved<Given> || std::is_same_v<Given, detail::NoSuchOption>) || ...),
         "sluice::TwoStreamPipeline: it is made of two stages and what makes the slots between them, as in "
         "TwoStreamPipeline{a, b, make, {.slots = 3}}; more stages take Pipeline{Stages{...}, Slots{...}}");
 
@@ -51,12 +56,15 @@ public:
 };
 template <class... Given>
 TwoStreamPipeline(Given...) -> TwoStreamPipeline<detail::Types<Given...>, void, void>;
+template <class A, class B, class Make>
+TwoStreamPipeline(A, B, Make, detail::NoSuchOption)
+    -> TwoStreamPipeline<detail::Types<detail::NoSuchOption, A, B, Make>, void, void>;
+template <class A, class B, class Make>
+requires(detail::GivenByName<A> || detail::GivenByName<B> || detail::GivenByName<Make>)
+    TwoStreamPipeline(A&&, B&&, Make&&, PipelineOptions = {})
+->TwoStreamPipeline<detail::Types<detail::OnlyMoves<std::remove_cvref_t<A>>, B, Make>, void, void>;
 /// \endcond
 
-/// Of two stages, and what makes the slots between them.
-template <class Producer, class Consumer, class MakeSlot>
-TwoStreamPipeline(Producer, Consumer, MakeSlot, PipelineOptions = {})
-    -> TwoStreamPipeline<Producer, Consumer, MakeSlot>;
 /// Of two stages that exchange nothing.
 template <class Producer, class Consumer>
 TwoStreamPipeline(Producer, Consumer, PipelineOptions = {}) -> TwoStreamPipeline<Producer, Consumer, void>;

@@ -238,7 +238,7 @@ inline constexpr bool is_temporary_source<Latest<From>> = false;
 /// Does not compile: a temporary would be gone before its batches are.
 template <class First, class Second, class Combine = MakeZipped>
 requires(detail::is_temporary_source<First> ||
-         detail::is_temporary_source<Second>) void zip(First&&, Second&&, Combine = {}) {
+         detail::is_temporary_source<Second>) auto zip(First&&, Second&&, Combine = {}) {
     static_assert(sizeof(First) == 0,
                   "sluice::zip: a source is a temporary, and must outlive what is zipped: give it a name, "
                   "as in auto two = zip(a, b); auto three = zip(two, c);");
@@ -246,7 +246,7 @@ requires(detail::is_temporary_source<First> ||
 
 /// Does not compile: the first source says how many steps there are, so it cannot be `latest`.
 template <class First, class... Others>
-void zip(Latest<First>, Others&&...) {
+auto zip(Latest<First>, Others&&...) {
     static_assert(sizeof(First) == 0,
                   "sluice::zip: latest(...) comes second; the first source says how many steps there are");
 }

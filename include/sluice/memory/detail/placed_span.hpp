@@ -32,6 +32,13 @@ struct MemoryKindOf<PinnedSpan<T, B>> {
 template <class Span>
 inline constexpr MemoryKind memory_kind_of = MemoryKindOf<Span>::value;
 
+/// Buffers and spans, and no streams.
+template <class Memory>
+concept OfBackend = requires {
+    typename std::remove_cvref_t<Memory>::backend;
+    typename std::remove_cvref_t<Memory>::value_type;
+};
+
 /// Whether memory of `Span` is the backend's own, or no backend's at all.
 template <class Span, class B>
 inline constexpr bool fits_backend =

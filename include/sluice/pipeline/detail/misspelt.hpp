@@ -52,17 +52,25 @@ requires(!detail::spells_stage<Given...>) Stage(Given...)
 
 template <class... Given>
 class Pipeline<detail::Types<Given...>, Slots<>> {
-    static_assert(detail::never<Given...>, "sluice::Pipeline: a pipeline is made of Stages{...}, of "
-                                           "Slots{...} where stages make something, and of "
-                                           "options behind them, as in Pipeline{Stages{a, b}, Slots{make}, "
-                                           "{.slots = 3}}; of two stages and one maker "
-                                           "there is also TwoStreamPipeline{a, b, make}");
+    static_assert(!(std::is_same_v<Given, detail::NoSuchOption> || ...), SLUICE_NO_SUCH_OPTION);
+    static_assert((std::is_same_v<Given, detail::NoSuchOption> || ...),
+                  "sluice::Pipeline: a pipeline is made of Stages{...}, of "
+                  "Slots{...} where stages make something, and of "
+                  "options behind them, as in Pipeline{Stages{a, b}, Slots{make}, "
+                  "{.slots = 3}}; of two stages and one maker "
+                  "there is also TwoStreamPipeline{a, b, make}");
 
 public:
     explicit Pipeline(const Given&..., PipelineOptions = {}) {}
 };
 template <class... Given>
 Pipeline(Given...) -> Pipeline<detail::Types<Given...>, Slots<>>;
+template <class... Ss, class... Makers>
+Pipeline(Stages<Ss...>, Slots<Makers...>, detail::NoSuchOption)
+    -> Pipeline<detail::Types<detail::NoSuchOption, Ss...>, Slots<>>;
+template <class... Ss>
+Pipeline(Stages<Ss...>, detail::NoSuchOption)
+    -> Pipeline<detail::Types<detail::NoSuchOption, Ss...>, Slots<>>;
 // Behind options in braces, which could be anything.
 template <class A>
 Pipeline(A, PipelineOptions) -> Pipeline<detail::Types<A>, Slots<>>;

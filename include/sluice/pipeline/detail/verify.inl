@@ -31,6 +31,11 @@ inline Schedule first_of(std::initializer_list<Schedule> schedules) {
     return *schedules.begin();
 }
 
+/// Whether the work is run so that results can be compared.
+template <class Run>
+concept RunsWork = requires(Run& run, std::remove_cvref_t<decltype(run(Schedule::serial))>& results) {
+    std::span(results);
+};
 /// Says how `second` differs from `first`; empty where it does not.
 template <class Element, class Results>
 std::string difference_of(std::span<Element> first, const Results& results, std::size_t per_batch) {
@@ -58,6 +63,10 @@ std::string difference_of(std::span<Element> first, const Results& results, std:
 
 template <class Run>
 ScheduleVerdict verify_schedules(Run&& run, std::initializer_list<Schedule> schedules, int repeats) {
+    static_assert(
+        detail::RunsWork<Run>,
+        "sluice::verify_schedules: what runs the work must be callable as run(Schedule), and return "
+        "its results as a contiguous range, such as a std::vector<float>");
     const Schedule first = detail::first_of(schedules);
     if (repeats < 1)
         throw Error("verify_schedules: the repeats must be 1 or more, got " + std::to_string(repeats));
@@ -81,6 +90,10 @@ ScheduleVerdict verify_schedules(Run&& run, std::initializer_list<Schedule> sche
 template <class Run>
 ScheduleVerdict verify_schedules(Run&& run, const StressRuns& runs,
                                  std::initializer_list<Schedule> schedules) {
+    static_assert(
+        detail::RunsWork<Run>,
+        "sluice::verify_schedules: what runs the work must be callable as run(Schedule), and return "
+        "its results as a contiguous range, such as a std::vector<float>");
     if (runs.seeds < 1)
         throw Error("StressRuns::seeds must be 1 or more, got " + std::to_string(runs.seeds));
     const auto expected = run(detail::first_of(schedules));

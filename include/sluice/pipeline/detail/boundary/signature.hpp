@@ -118,6 +118,17 @@ template <class First, class... Rest>
 inline constexpr bool
     takes_stream_late<Types<First, Rest...>> = (StreamParameter<std::remove_cvref_t<Rest>>::is_stream || ...);
 
+/// Whether the owner of a stream is among the parameters, or a pointer to one.
+template <class T>
+inline constexpr bool is_stream_owner = false;
+template <class B>
+inline constexpr bool is_stream_owner<BasicStream<B>> = true;
+template <class Parameters>
+inline constexpr bool takes_stream_owner = false;
+template <class... Ps>
+inline constexpr bool takes_stream_owner<Types<Ps...>> =
+    (is_stream_owner<std::remove_cv_t<std::remove_pointer_t<std::remove_cvref_t<Ps>>>> || ...);
+
 /// What a stage's callable takes, apart from its stream. A generic callable takes a stream of `DefaultBackend`.
 template <class Parameters>
 struct StageParameters {

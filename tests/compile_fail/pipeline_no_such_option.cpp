@@ -1,0 +1,22 @@
+// An option that is spelt as there is none.
+// FIRST: sluice::PipelineOptions: there is no option 'slot'; expected slots
+#include <sluice/sluice.hpp>
+
+struct Slot {};
+
+#if MISUSE
+#define SLOTS slot
+#else
+#define SLOTS slots
+#endif
+
+void run() {
+    sluice::Stage first{"first", [](sluice::HostStreamRef, const int&, Slot&) {}};
+    sluice::Stage second{"second", [](sluice::HostStreamRef, const Slot&) {}};
+    const auto make = [](int) { return Slot{}; };
+    sluice::Pipeline pipeline{sluice::Stages{first, second}, sluice::Slots{make}, {.SLOTS = 3}};
+    sluice::Pipeline plain{sluice::Stages{first, second}, sluice::Slots{make}, {}};
+    sluice::Pipeline named{sluice::Stages{first, second}, sluice::Slots{make}, {sluice::Schedule::serial}};
+}
+
+#undef SLOTS
