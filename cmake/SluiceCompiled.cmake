@@ -14,6 +14,10 @@ function(sluice_add_compiled target export_name)
                                                 UNITY_BUILD OFF) # each says by macros which bodies are its own
     # GCC puts no function of position-independent code in its place otherwise, since another library might replace it: 25 ns a step.
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fno-semantic-interposition>)
+    if(SLUICE_SANITIZE AND SLUICE_CHECKED)
+        # In the checker, which is one file, such tests spend most of their time otherwise.
+        set_source_files_properties("${folder}/checker.cpp" PROPERTIES COMPILE_OPTIONS -O1)
+    endif()
     target_link_libraries(${target} PUBLIC sluice)
     target_compile_definitions(${target} PUBLIC SLUICE_COMPILED=1 ${ARGN})
     if(NOT SLUICE_INSTALL OR NOT SLUICE_INSTALL_COMPILED)
