@@ -64,6 +64,11 @@ namespace detail {
 /// Between numbers and the 16-bit types.
 template <class To, class From>
 SLUICE_HOST_DEVICE To number_as(From value) {
+#if defined(__CUDA_ARCH__)
+    // An addition takes a quarter of a conversion's time.
+    if constexpr (std::is_same_v<From, std::uint8_t> && std::is_same_v<To, double>)
+        return __hiloint2double(0x43300000, value) - 0x1p52;
+#endif
     if constexpr (std::is_arithmetic_v<From> && std::is_arithmetic_v<To>) {
         return static_cast<To>(value);
     } else {

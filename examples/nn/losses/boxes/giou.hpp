@@ -38,7 +38,9 @@ struct ArticleGiou : BoxFormulaOf<ArticleGiou> {
 
     /// Whether the intersection of those extents counts.
     template <class Real>
-    SLUICE_HOST_DEVICE static bool overlap(Real width, Real height);
+    SLUICE_HOST_DEVICE static bool overlap(Real, Real) {
+        return true;
+    }
     /// The value's derivatives by the areas of the intersection, of the union and of the enclosing box, in place of them.
     /// Returns the value.
     template <class Real>
@@ -53,7 +55,9 @@ struct TorchvisionGiouLoss : BoxFormulaOf<TorchvisionGiouLoss> {
 
     /// As ArticleGiou's.
     template <class Real>
-    SLUICE_HOST_DEVICE static bool overlap(Real width, Real height);
+    SLUICE_HOST_DEVICE static bool overlap(Real width, Real height) {
+        return width > Real(0) && height > Real(0);
+    }
     template <class Real>
     SLUICE_HOST_DEVICE static Real slopes(Real& intersection, Real& united, Real& enclosing);
 };
@@ -98,6 +102,12 @@ template <class Real>
 SLUICE_HOST_DEVICE Extents<Real> enclosing_extents(const Box<Real>& a, const Box<Real>& b) {
     return {greater(a.x2, b.x2) - lesser(a.x1, b.x1), greater(a.y2, b.y2) - lesser(a.y1, b.y1)};
 }
+/// The same from extents alone, in fewer steps.
+template <class Real>
+SLUICE_HOST_DEVICE Extents<Real> enclosing_extents(const Extents<Real>& a, const Extents<Real>& b,
+                                                   const Extents<Real>& shared) {
+    return {a.width + b.width - shared.width, a.height + b.height - shared.height};
+}
 template <class Real>
 SLUICE_HOST_DEVICE Real area(const Extents<Real>& extents) {
     return extents.width * extents.height;
@@ -105,6 +115,33 @@ SLUICE_HOST_DEVICE Real area(const Extents<Real>& extents) {
 template <class Formula, class Real>
 SLUICE_HOST_DEVICE Real intersection_area(const Extents<Real>& shared) {
     return Formula::overlap(shared.width, shared.height) ? area(shared) : Real(0);
+}
+
+/// 1 / `divisor`. In float64 on a device without the last bit, and for divisors of 1e-300 to 1e300 alone, in half the steps.
+template <class Real>
+SLUICE_HOST_DEVICE Real reciprocal(Real divisor) {
+#if defined(__CUDA_ARCH__)
+    if constexpr (std::is_same_v<Real, double>) {
+        double first = 0.0; // to 20 bits
+        asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(first) : "d"(divisor));
+        const double error = fma(-divisor, first, 1.0);
+        return fma(first, fma(error, error, error), first);
+    }
+#endif
+    return Real(1) / divisor;
+}
+/// Replaces both by their reciprocals; in float64 with one division, for products of both as above.
+template <class Real>
+SLUICE_HOST_DEVICE void invert(Real& a, Real& b) {
+    if constexpr (std::is_same_v<Real, double>) {
+        const double both = reciprocal(a * b);
+        const double first = b * both;
+        b = a * both;
+        a = first;
+    } else {
+        a = reciprocal(a);
+        b = reciprocal(b);
+    }
 }
 
 /// Adds `slope` times the derivative of the box's own area to `gradient`.
@@ -143,9 +180,12 @@ template <class Real>
 SLUICE_HOST_DEVICE Real BoxFormulaOf<Formula>::operator()(const Box<Real>& prediction,
                                                           const Box<Real>& target) const {
     using detail::area;
-    Real intersection = detail::intersection_area<Formula>(detail::shared_extents(prediction, target));
-    Real united = area(detail::extents(prediction)) + area(detail::extents(target)) - intersection;
-    Real enclosing = area(detail::enclosing_extents(prediction, target));
+    const detail::Extents<Real> own = detail::extents(prediction);
+    const detail::Extents<Real> other = detail::extents(target);
+    const detail::Extents<Real> shared = detail::shared_extents(prediction, target);
+    Real intersection = detail::intersection_area<Formula>(shared);
+    Real united = area(own) + area(other) - intersection;
+    Real enclosing = area(detail::enclosing_extents(own, other, shared));
     return Formula::slopes(intersection, united, enclosing);
 }
 
@@ -156,11 +196,12 @@ SLUICE_HOST_DEVICE Real BoxFormulaOf<Formula>::operator()(const Box<Real>& predi
                                                           Box<Real>& gradient) const {
     using detail::area;
     const detail::Extents<Real> own = detail::extents(prediction);
+    const detail::Extents<Real> other = detail::extents(target);
     const detail::Extents<Real> shared = detail::shared_extents(prediction, target);
-    const detail::Extents<Real> enclosing = detail::enclosing_extents(prediction, target);
+    const detail::Extents<Real> enclosing = detail::enclosing_extents(own, other, shared);
     // First the areas, then the derivatives by them.
     Real by_intersection = detail::intersection_area<Formula>(shared);
-    Real by_united = area(own) + area(detail::extents(target)) - by_intersection;
+    Real by_united = area(own) + area(other) - by_intersection;
     Real by_enclosing = area(enclosing);
     const Real value = Formula::slopes(by_intersection, by_united, by_enclosing);
     gradient = Box<Real>{};
@@ -172,19 +213,15 @@ SLUICE_HOST_DEVICE Real BoxFormulaOf<Formula>::operator()(const Box<Real>& predi
 }
 
 template <class Real>
-SLUICE_HOST_DEVICE bool ArticleGiou::overlap(Real, Real) {
-    return true;
-}
-
-template <class Real>
 SLUICE_HOST_DEVICE Real ArticleGiou::slopes(Real& intersection, Real& united, Real& enclosing) {
     constexpr Real least = Real(1e-5);
     // So compared that a NaN stays one.
     const bool united_held = united < least;
     const bool enclosing_held = enclosing < least;
-    const Real by_united = Real(1) / (united_held ? least : united);
     const Real divisor = enclosing_held ? least : enclosing;
-    const Real by_enclosing = Real(1) / divisor;
+    Real by_united = united_held ? least : united;
+    Real by_enclosing = divisor;
+    detail::invert(by_united, by_enclosing);
     const Real iou = intersection * by_united;
     const Real value = iou - (divisor - united) * by_enclosing;
     intersection = by_united;
@@ -194,15 +231,11 @@ SLUICE_HOST_DEVICE Real ArticleGiou::slopes(Real& intersection, Real& united, Re
 }
 
 template <class Real>
-SLUICE_HOST_DEVICE bool TorchvisionGiouLoss::overlap(Real width, Real height) {
-    return width > Real(0) && height > Real(0);
-}
-
-template <class Real>
 SLUICE_HOST_DEVICE Real TorchvisionGiouLoss::slopes(Real& intersection, Real& united, Real& enclosing) {
     constexpr Real added = Real(1e-7);
-    const Real by_united = Real(1) / (united + added);
-    const Real by_enclosing = Real(1) / (enclosing + added);
+    Real by_united = united + added;
+    Real by_enclosing = enclosing + added;
+    detail::invert(by_united, by_enclosing);
     const Real iou = intersection * by_united;
     const Real value = Real(1) - (iou - (enclosing - united) * by_enclosing);
     intersection = -by_united;
