@@ -36,11 +36,11 @@ public:
         void* addresses[] = {&arguments};
         cudaKernelNodeParams kernel{};
         kernel.kernelParams = addresses;
-        const bool cluster = !backward && nn::has_clusters();
+        const bool cluster = nn::has_clusters();
         if (cluster) {
-            kernel.func =
-                reinterpret_cast<void*>(&nn::detail::few_boxes_kernel<nn::ArticleGiou, P, std::uint8_t, P>);
-            kernel.gridDim = dim3(nn::detail::few_blocks);
+            const unsigned clusters = backward ? 1 + nn::detail::few_clusters_of_zeros : 1;
+            kernel.func = backward ? few_boxes_kernel<true>() : few_boxes_kernel<false>();
+            kernel.gridDim = dim3(clusters * nn::detail::few_blocks);
             kernel.blockDim = dim3(nn::detail::few_threads);
         } else {
             kernel.func = backward ? rows_kernel<true>() : rows_kernel<false>();
@@ -74,6 +74,11 @@ public:
     void sync() { CHECK(cudaStreamSynchronize(stream_)); }
 
 private:
+    template <bool backward>
+    static void* few_boxes_kernel() {
+        return reinterpret_cast<void*>(
+            &nn::detail::few_boxes_kernel<nn::ArticleGiou, backward, P, std::uint8_t, P>);
+    }
     template <bool backward>
     static void* rows_kernel() {
         return reinterpret_cast<void*>(

@@ -26,12 +26,14 @@ void masked_mean(sluice::BasicStreamRef<B> stream, const Term& term, const MaskS
 
 template <class Formula, class P, class U, class G, sluice::Backend B>
 void run_rows(sluice::BasicStreamRef<B> stream, const RowArguments<P, U, G>& arguments) {
-    // A gradient, with its zeros, and a heavy formula want all of the device.
     const std::int64_t room = arguments.targets.row_capacity();
-    const bool few =
-        room <= few_rows_at_most && arguments.targets.value_capacity() <= few_values_a_row * room;
-    if (few && arguments.gradient == nullptr && arguments.work == 1 && has_clusters())
-        return launch_few_boxes<Formula>(stream, arguments);
+    const bool few = room <= few_rows_at_most && arguments.width > 0 &&
+                     arguments.width <= few_width_at_most &&
+                     arguments.targets.value_capacity() <= few_values_a_row * room;
+    if (few && arguments.work == 1 && has_clusters()) { // a heavy formula wants all of the device
+        return arguments.gradient != nullptr ? launch_few_boxes<Formula, true>(stream, arguments)
+                                             : launch_few_boxes<Formula, false>(stream, arguments);
+    }
     const unsigned tiles = tiles_for(arguments.rows, arguments.rows_per_tile);
     const auto kernel = arguments.gradient != nullptr ? &rows_kernel<Formula, true, P, U, G>
                                                       : &rows_kernel<Formula, false, P, U, G>;
