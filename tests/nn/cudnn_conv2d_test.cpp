@@ -73,21 +73,6 @@ TEST_CASE("cuDNN: a first call cannot be captured, later ones can") {
     CHECK(capture().second >= 1);
 }
 
-TEST_CASE("cuDNN: the graphs that a network cannot do without are supported") {
-    CHECK(nn::missing_cudnn().empty());
-    nn::CudnnConv2d<Half> half;
-    nn::CudnnConv2d<float> single;
-    for (const auto& found : {half.probe(shape), single.probe(shape)}) {
-        REQUIRE(found.size() == 11);
-        for (std::size_t i = 0; i < 3; ++i) {
-            CAPTURE(found[i].graph);
-            CAPTURE(found[i].detail);
-            CHECK(found[i].is_supported);
-            CHECK(found[i].plans >= 1);
-        }
-    }
-}
-
 TEST_CASE("cuDNN: sizes that do not fit are refused in one sentence") {
     const Stream stream;
     Buffer<Half> map(shape.in_size());

@@ -13,25 +13,23 @@ std::int64_t side(std::size_t value) { return static_cast<std::int64_t>(value); 
 /// Builds one graph. cuDNN names sides N, C, H, W whatever their order in memory; strides say channels last.
 class Builder {
 public:
-    Builder(const Conv2dShape& shape, const GraphTypes& types)
-        : shape_(shape), type_(types.maps), scale_type_(types.scale) {
-        graph_->set_io_data_type(types.maps)
-            .set_intermediate_data_type(types.intermediate)
+    Builder(const Conv2dShape& shape, fe::DataType_t type) : shape_(shape), type_(type) {
+        graph_->set_io_data_type(type)
+            .set_intermediate_data_type(fe::DataType_t::FLOAT)
             .set_compute_data_type(fe::DataType_t::FLOAT);
     }
 
     std::shared_ptr<fe::graph::Graph> graph() const { return graph_; }
 
-    Attributes in(Tensor tensor = in_tensor) {
-        return input(tensor, map_sides(shape_.in_channels, shape_.height, shape_.width), type_);
+    Attributes in() {
+        return input(in_tensor, map_sides(shape_.in_channels, shape_.height, shape_.width), type_);
     }
     Attributes out_map(Tensor tensor) {
         return input(tensor, map_sides(shape_.out_channels, shape_.out_height(), shape_.out_width()), type_);
     }
     Attributes weights() { return input(weights_tensor, weight_sides(), type_); }
-    Attributes channels(Tensor tensor, std::size_t count) {
-        const bool is_scale = tensor == scale_tensor || tensor == shift_tensor;
-        return input(tensor, {1, side(count), 1, 1}, is_scale ? scale_type_ : fe::DataType_t::FLOAT);
+    Attributes bias() {
+        return input(bias_tensor, {1, side(shape_.out_channels), 1, 1}, fe::DataType_t::FLOAT);
     }
 
     Attributes pointwise(fe::PointwiseMode_t mode, const Attributes& a, const Attributes& b) {
@@ -44,13 +42,6 @@ public:
                                         .set_mode(fe::PointwiseMode_t::RELU_FWD)
                                         .set_compute_data_type(fe::DataType_t::FLOAT));
     }
-    /// `scale * in + bias` of the convolution's input.
-    Attributes scaled(const Attributes& map) {
-        const Attributes product =
-            pointwise(fe::PointwiseMode_t::MUL, map, channels(scale_tensor, shape_.in_channels));
-        return pointwise(fe::PointwiseMode_t::ADD, product, channels(shift_tensor, shape_.in_channels));
-    }
-
     Attributes forward(const Attributes& map) {
         const Attributes result =
             graph_->conv_fprop(map, weights(), geometry(fe::graph::Conv_fprop_attributes()));
@@ -77,21 +68,6 @@ public:
             map, fe::graph::Genstats_attributes().set_compute_data_type(fe::DataType_t::FLOAT));
         sum_result(sum, sum_tensor);
         sum_result(squares, square_sum_tensor);
-    }
-    /// The ReLU's gradient and the sums of the batch normalisation before it, whose input is `in`.
-    void normalised_gradient(const Attributes& slope) {
-        const Attributes map = in(normalised_in_tensor);
-        const Attributes masked = pointwise(fe::PointwiseMode_t::RELU_BWD, slope, scaled(map));
-        const auto [dscale, dbias, equal_dy, equal_x, equal_bias] = graph_->dbn_weight(
-            masked, map, channels(mean_tensor, shape_.in_channels),
-            channels(inverse_tensor, shape_.in_channels), channels(bias_tensor, shape_.in_channels),
-            fe::graph::DBN_weight_attributes().set_compute_data_type(fe::DataType_t::FLOAT));
-        result(masked, in_tensor);
-        sum_result(dscale, weight_sum_tensor);
-        sum_result(dbias, bias_sum_tensor);
-        sum_result(equal_dy, equal_scale_gradient_tensor);
-        sum_result(equal_x, equal_scale_in_tensor);
-        sum_result(equal_bias, equal_bias_tensor);
     }
 
 private:
@@ -128,7 +104,6 @@ private:
 
     Conv2dShape shape_;
     fe::DataType_t type_;
-    fe::DataType_t scale_type_;
     std::shared_ptr<fe::graph::Graph> graph_ = std::make_shared<fe::graph::Graph>();
 };
 
@@ -139,8 +114,6 @@ bool has_residual(ConvGraph graph) {
 bool has_relu(ConvGraph graph) {
     return graph == ConvGraph::bias_relu || graph == ConvGraph::bias_residual_relu;
 }
-bool has_sums(ConvGraph graph) { return graph == ConvGraph::sums || graph == ConvGraph::normalised_sums; }
-bool is_normalised(ConvGraph graph) { return graph >= ConvGraph::normalised_sums; }
 
 } // namespace
 
@@ -152,33 +125,23 @@ const char* name_of(ConvGraph graph) {
                                "forward, bias, ReLU",
                                "forward, bias, residual",
                                "forward, bias, residual, ReLU",
-                               "forward, sums",
-                               "scale, bias, ReLU, forward, sums",
-                               "scale, bias, ReLU, weight gradient",
-                               "input gradient, ReLU, batch norm's sums"};
-    static_assert(names.size() == all_conv_graphs.size());
+                               "forward, sums"};
+    static_assert(names.size() == static_cast<std::size_t>(ConvGraph::sums) + 1);
     return names.at(static_cast<std::size_t>(graph));
 }
 
 bool uses(ConvGraph graph, Tensor tensor) {
-    const bool is_last = graph == ConvGraph::input_gradient_normalised;
     switch (tensor) {
     case in_tensor:
     case weights_tensor:
     case out_tensor:
         return true;
     case bias_tensor:
-        return has_bias(graph) || is_last;
+        return has_bias(graph);
     case residual_tensor:
         return has_residual(graph);
-    case scale_tensor:
-    case shift_tensor:
-        return is_normalised(graph);
-    case sum_tensor:
-    case square_sum_tensor:
-        return has_sums(graph);
     default:
-        return is_last;
+        return graph == ConvGraph::sums;
     }
 }
 
@@ -187,13 +150,10 @@ bool writes(ConvGraph graph, Tensor tensor) {
     case ConvGraph::input_gradient:
         return tensor == in_tensor;
     case ConvGraph::weight_gradient:
-    case ConvGraph::normalised_weight_gradient:
         return tensor == weights_tensor;
-    case ConvGraph::input_gradient_normalised:
-        return tensor == in_tensor || (tensor >= weight_sum_tensor && tensor <= equal_bias_tensor);
     default:
         return tensor == out_tensor ||
-               ((tensor == sum_tensor || tensor == square_sum_tensor) && has_sums(graph));
+               (graph == ConvGraph::sums && (tensor == sum_tensor || tensor == square_sum_tensor));
     }
 }
 
@@ -203,7 +163,6 @@ std::size_t element_bytes_of(Tensor tensor, std::size_t element_bytes) {
     case weights_tensor:
     case out_tensor:
     case residual_tensor:
-    case normalised_in_tensor:
         return element_bytes;
     default:
         return sizeof(float);
@@ -213,7 +172,6 @@ std::size_t element_bytes_of(Tensor tensor, std::size_t element_bytes) {
 std::size_t bytes_of(const Conv2dShape& shape, Tensor tensor, std::size_t element_bytes) {
     switch (tensor) {
     case in_tensor:
-    case normalised_in_tensor:
         return shape.in_size() * element_bytes;
     case weights_tensor:
         return shape.weight_size() * element_bytes;
@@ -226,8 +184,8 @@ std::size_t bytes_of(const Conv2dShape& shape, Tensor tensor, std::size_t elemen
 }
 
 std::shared_ptr<fe::graph::Graph> make_conv_graph(ConvGraph graph, const Conv2dShape& shape,
-                                                  const GraphTypes& types) {
-    Builder builder(shape, types);
+                                                  fe::DataType_t type) {
+    Builder builder(shape, type);
     switch (graph) {
     case ConvGraph::input_gradient:
         builder.result(builder.input_gradient(), in_tensor);
@@ -235,24 +193,16 @@ std::shared_ptr<fe::graph::Graph> make_conv_graph(ConvGraph graph, const Conv2dS
     case ConvGraph::weight_gradient:
         builder.result(builder.weight_gradient(builder.in()), weights_tensor);
         break;
-    case ConvGraph::normalised_weight_gradient:
-        builder.result(builder.weight_gradient(builder.relu(builder.scaled(builder.in()))), weights_tensor);
-        break;
-    case ConvGraph::input_gradient_normalised:
-        builder.normalised_gradient(builder.input_gradient());
-        break;
     default: {
-        const Attributes in = builder.in();
-        Attributes map = builder.forward(is_normalised(graph) ? builder.relu(builder.scaled(in)) : in);
+        Attributes map = builder.forward(builder.in());
         if (has_bias(graph)) {
-            map = builder.pointwise(fe::PointwiseMode_t::ADD, map,
-                                    builder.channels(bias_tensor, shape.out_channels));
+            map = builder.pointwise(fe::PointwiseMode_t::ADD, map, builder.bias());
         }
         if (has_residual(graph))
             map = builder.pointwise(fe::PointwiseMode_t::ADD, map, builder.out_map(residual_tensor));
         if (has_relu(graph))
             map = builder.relu(map);
-        if (has_sums(graph))
+        if (graph == ConvGraph::sums)
             builder.sums(map);
         builder.result(map, out_tensor);
     }

@@ -293,7 +293,7 @@ ConvPlan ConvPlans::make(ConvGraph kind, const Conv2dShape& shape) {
     ConvPlan plan;
     // Sums of float16 only where there is nothing else.
     for (const bool is_strict : {true, false}) {
-        plan.graph = make_conv_graph(kind, shape, {.maps = type_});
+        plan.graph = make_conv_graph(kind, shape, type_);
         if (prepare(*plan.graph, is_strict).is_good())
             break;
         plan.graph = nullptr;
@@ -343,29 +343,6 @@ void ConvPlans::run(sluice::CudaStreamRef stream, ConvGraph kind, const ConvPlan
                     const TensorAddresses& addresses) {
     require_cudnn(cudnnSetStream(handle_, stream.get()), "setting the stream");
     plan.run(handle_, kind, addresses, workspaces_.empty() ? nullptr : workspaces_.back().data());
-}
-
-ConvSupport ConvPlans::probe(ConvGraph kind, const Conv2dShape& shape, const GraphTypes& types) {
-    ConvSupport support;
-    support.graph = name_of(kind);
-    const auto graph = make_conv_graph(kind, shape, types);
-    if (fe::error_t status = prepare(*graph, false); status.is_bad()) {
-        support.detail = first_line(status.get_message());
-        return support;
-    }
-    support.plans = static_cast<std::size_t>(graph->get_execution_plan_count());
-    for (std::int64_t i = 0; i < graph->get_execution_plan_count(); ++i) {
-        fe::error_t status = graph->build_plan_at_index(i);
-        if (status.is_good()) {
-            support.is_supported = true;
-            support.workspace = workspace_of(*graph, i);
-            require_graph(graph->get_plan_name_at_index(i, support.detail), "naming a plan");
-            break;
-        }
-        if (support.detail.empty())
-            support.detail = first_line(status.get_message());
-    }
-    return support;
 }
 
 } // namespace nn::detail

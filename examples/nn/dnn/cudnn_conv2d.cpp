@@ -168,29 +168,6 @@ bool CudnnConv2d<T>::forward_sums(sluice::CudaStreamRef stream, const Conv2dShap
     return true;
 }
 
-template <class T>
-std::vector<ConvSupport> CudnnConv2d<T>::probe(const Conv2dShape& shape) {
-    using cudnn_frontend::DataType_t;
-    std::vector<ConvSupport> result;
-    for (const ConvGraph kind : detail::all_conv_graphs) {
-        ConvSupport best = plans_->probe(kind, shape, {.maps = type_of<T>});
-        // Fused patterns may want float16 between their operations, and for scale and bias.
-        for (const DataType_t scale : {DataType_t::FLOAT, DataType_t::HALF}) {
-            if (best.is_supported || sizeof(T) != 2 || kind == ConvGraph::forward)
-                break;
-            ConvSupport other = plans_->probe(
-                kind, shape, {.maps = type_of<T>, .intermediate = DataType_t::HALF, .scale = scale});
-            if (other.is_supported) {
-                best = std::move(other);
-                best.graph +=
-                    scale == DataType_t::HALF ? " (float16 between, and scale)" : " (float16 between)";
-            }
-        }
-        result.push_back(std::move(best));
-    }
-    return result;
-}
-
 template class CudnnConv2d<float>;
 template class CudnnConv2d<Half>;
 

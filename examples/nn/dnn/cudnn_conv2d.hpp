@@ -5,21 +5,11 @@
 #include <cstddef>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include <nn/conv/conv2d.hpp>
 #include <nn/core/float16.hpp>
 
 namespace nn {
-
-/// What a probe found about one graph.
-struct ConvSupport {
-    std::string graph; ///< for example "forward" or "scale, bias, ReLU, forward, statistics"
-    bool is_supported = false;
-    std::size_t plans = 0;     ///< that cuDNN offers
-    std::size_t workspace = 0; ///< bytes, of the first one that can be built
-    std::string detail;        ///< that plan's name, or the first line of why there is none
-};
 
 /// Convolutions of maps and weights of `T`, float or Half, with sums in float32. As PatchConv2d, which says what the functions
 /// do, with float biases.
@@ -63,9 +53,6 @@ public:
     /// has done nothing, where cuDNN does not fuse this.
     bool forward_sums(sluice::CudaStreamRef stream, const Conv2dShape& shape, Span<const T> in,
                       Span<const T> weights, Span<T> out, Span<float> sums);
-
-    /// What cuDNN offers for each graph of a shape, fused ones included. Builds and runs nothing that is kept.
-    std::vector<ConvSupport> probe(const Conv2dShape& shape);
 
 private:
     class Plans;

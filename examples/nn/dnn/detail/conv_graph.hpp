@@ -15,7 +15,7 @@ namespace nn::detail {
 
 namespace fe = cudnn_frontend;
 
-/// What is computed. `PatchConv2d` and `CudnnConv2d` say the formulas; "normalised" is `relu(scale * in + bias)`.
+/// What is computed. `PatchConv2d` and `CudnnConv2d` say the formulas.
 enum class ConvGraph {
     forward,
     input_gradient,
@@ -24,25 +24,10 @@ enum class ConvGraph {
     bias_relu,
     bias_residual,
     bias_residual_relu,
-    sums,                       ///< forward, and sums of the output and its squares
-    normalised_sums,            ///< the same of a normalised input
-    normalised_weight_gradient, ///< the weights' gradient, of a normalised input
-    input_gradient_normalised, ///< the input's gradient, through a normalised input's ReLU, and that normalisation's sums
+    sums, ///< forward, and sums of the output and its squares
 };
 
-inline constexpr std::array all_conv_graphs{ConvGraph::forward,
-                                            ConvGraph::input_gradient,
-                                            ConvGraph::weight_gradient,
-                                            ConvGraph::bias,
-                                            ConvGraph::bias_relu,
-                                            ConvGraph::bias_residual,
-                                            ConvGraph::bias_residual_relu,
-                                            ConvGraph::sums,
-                                            ConvGraph::normalised_sums,
-                                            ConvGraph::normalised_weight_gradient,
-                                            ConvGraph::input_gradient_normalised};
-
-/// For tables and for keys of the plan file.
+/// For keys of the plan file.
 const char* name_of(ConvGraph graph);
 
 /// The tensors of all graphs. Execution takes their addresses in this order.
@@ -52,18 +37,8 @@ enum Tensor : std::int64_t {
     out_tensor,
     bias_tensor,
     residual_tensor,
-    scale_tensor,
-    shift_tensor,
     sum_tensor,
     square_sum_tensor,
-    mean_tensor,
-    inverse_tensor,
-    weight_sum_tensor,
-    bias_sum_tensor,
-    equal_scale_gradient_tensor,
-    equal_scale_in_tensor,
-    equal_bias_tensor,
-    normalised_in_tensor,
     tensor_end,
 };
 
@@ -82,15 +57,8 @@ std::size_t element_bytes_of(Tensor tensor, std::size_t element_bytes);
 /// Bytes of a tensor, for the operands that plans are timed and checked on.
 std::size_t bytes_of(const Conv2dShape& shape, Tensor tensor, std::size_t element_bytes);
 
-/// The types of a graph's tensors. Fused patterns may want others than float for what is between two operations.
-struct GraphTypes {
-    fe::DataType_t maps; ///< and weights
-    fe::DataType_t intermediate = fe::DataType_t::FLOAT;
-    fe::DataType_t scale = fe::DataType_t::FLOAT; ///< scale and bias of a normalised input
-};
-
-/// The graph, without plans.
+/// The graph of maps and weights of `type`, without plans.
 std::shared_ptr<fe::graph::Graph> make_conv_graph(ConvGraph graph, const Conv2dShape& shape,
-                                                  const GraphTypes& types);
+                                                  fe::DataType_t type);
 
 } // namespace nn::detail

@@ -53,8 +53,6 @@ public:
     void run(sluice::CudaStreamRef stream, ConvGraph kind, const ConvPlan& plan,
              const TensorAddresses& addresses);
 
-    ConvSupport probe(ConvGraph kind, const Conv2dShape& shape, const GraphTypes& types);
-
     fe::DataType_t type() const noexcept { return type_; }
 
     /// Enqueues what a fused plan of inference computes, as a plain convolution and a kernel behind it.
