@@ -33,9 +33,9 @@ inline Schedule first_of(std::initializer_list<Schedule> schedules) {
 
 /// Whether the work is run so that results can be compared.
 template <class Run>
-concept RunsWork = requires(Run& run, std::remove_cvref_t<decltype(run(Schedule::serial))>& results) {
-    std::span(results);
-};
+concept RunsWork =
+    std::is_invocable_v<Run&, Schedule> && !std::is_void_v<std::invoke_result_t<Run&, Schedule>>;
+
 /// Says how `second` differs from `first`; empty where it does not.
 template <class Element, class Results>
 std::string difference_of(std::span<Element> first, const Results& results, std::size_t per_batch) {
