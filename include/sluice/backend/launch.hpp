@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include <sluice/backend/error.hpp>
 #include <sluice/backend/graph_concept.hpp>
 #include <sluice/backend/kernel_dims.hpp>
 #include <sluice/backend/stream.hpp>

@@ -9,6 +9,7 @@
 
 #include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/detail/shared.hpp>
+#include <sluice/backend/error.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/graph/graph.hpp>
 #include <sluice/graph/graph_nodes.hpp>

@@ -11,6 +11,7 @@
 
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/shared.hpp>
+#include <sluice/backend/error.hpp>
 #include <sluice/graph/built_graph_exec.hpp>
 #include <sluice/graph/control_flow.hpp>
 #include <sluice/graph/graph.hpp>

@@ -10,6 +10,7 @@
 
 #include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/detail/shared.hpp>
+#include <sluice/backend/error.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/span.hpp>
 #include <sluice/pipeline/detail/readback_state.hpp>

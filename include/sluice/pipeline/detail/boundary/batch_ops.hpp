@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <sluice/backend/detail/clock.hpp>
+#include <sluice/backend/error.hpp>
 #include <sluice/pipeline/detail/boundary/batch_key.hpp>
 #include <sluice/pipeline/detail/boundary/batch_traits.hpp>
 #include <sluice/pipeline/detail/checked/visit_memory.hpp>
