@@ -147,6 +147,19 @@ TEST_CASE("Contract 5: a fault is told with its batch while another stage is sti
     CHECK(error->batch() == 0);
 }
 
+TEST_CASE("Contract 5: of the only batch so far it is told that the fault is its") {
+    const auto broken = [](HostStreamRef stream, const int&) {
+        stream.enqueue([] { throw std::range_error("bad pixel"); });
+    };
+    const auto other = [](HostStreamRef, const int&) {};
+    Pipeline pipeline{Stages{Stage{"broken", broken}, Stage{"other", other}},
+                      PipelineOptions{.schedule = Schedule::serial}};
+    pipeline.submit(0);
+    const Caught error([&] { pipeline.finish(); });
+    REQUIRE(error);
+    CHECK(std::string(error->what()).starts_with("batch 0 or earlier ("));
+}
+
 TEST_CASE("Contract 5: what a host function threw is not told as that of a CPU stage that fails meanwhile") {
     for (const Schedule schedule : {Schedule::overlapped, Schedule::graphed}) {
         CAPTURE(std::string(to_string(schedule)));
