@@ -24,6 +24,7 @@ set(sluice_compile_fail_header "${CMAKE_CURRENT_BINARY_DIR}/compile_fail.hpp")
 file(CONFIGURE OUTPUT "${sluice_compile_fail_header}" CONTENT "#include <sluice/sluice.hpp>\n")
 
 include(SluiceJoinPrograms)
+include(SluiceLeftOut)
 
 function(sluice_add_compile_fail name source)
     cmake_path(ABSOLUTE_PATH source)
@@ -39,6 +40,10 @@ function(sluice_end_compile_fail name)
 endfunction()
 
 function(sluice_add_compile_fail_test name source right)
+    sluice_leave_out(${name} left_out)
+    if(left_out)
+        return()
+    endif()
     set(directories "$<TARGET_PROPERTY:sluice,INTERFACE_INCLUDE_DIRECTORIES>" ${ARGN})
     set(definitions "$<TARGET_PROPERTY:sluice,INTERFACE_COMPILE_DEFINITIONS>")
     add_test(
