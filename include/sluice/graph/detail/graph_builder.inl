@@ -131,9 +131,9 @@ FillNode<B> BasicGraphBuilder<B>::fill(To&& to, unsigned char value, const Nodes
 
 template <GraphBackend B>
 template <std::invocable<> F>
-HostNode<B> BasicGraphBuilder<B>::host(F task, const Nodes& after) {
-    detail::require_callable("graph builder: the task", task);
-    auto kept = detail::make_node_task<B>(std::move(task));
+HostNode<B> BasicGraphBuilder<B>::host(F work, const Nodes& after) {
+    detail::require_callable("graph builder: the task", work);
+    auto kept = detail::make_node_task<B>(std::move(work));
     tasks_.reserve(tasks_.size() + 1); // so that nothing throws once the node is there
     const HostNode<B> node = host(detail::caller_of(kept), kept.get(), after);
     detail::ObjectChecks<B>::node_calls(graph_->get(), node.native_, *kept);
