@@ -1,5 +1,6 @@
 """What the tests share. They need PyTorch and the installed package, not a GPU; those of CUDA are skipped without one."""
 
+import gc
 import os
 
 # One, unless the caller says otherwise: beside other work, threads that wait for each other take several times as long.
@@ -8,6 +9,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+# Collections of garbage need not look through PyTorch's own objects.
+gc.collect()
+gc.freeze()
 pytest.importorskip("sluice", reason="the package is not installed: pip install examples/pytorch")
 
 
