@@ -1,0 +1,27 @@
+import torch, torch.nn as nn
+
+# gradients in the first stage, the step in the second
+net = nn.Linear(10, 2).to(device)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+data = [(torch.randn(8, 10), torch.randint(2, (8,))) for i in range(N)]
+
+
+def grads(x, y):
+    opt.zero_grad()
+    l = nn.functional.cross_entropy(net(x), y)
+    l.backward()
+    return l.detach()
+
+
+def update(l):
+    torch.nn.utils.clip_grad_norm_(net.parameters(), 0.1)
+    opt.step()
+    return l
+
+
+run = pipeline(grads, update)
+for e in range(3):
+    for l in run(data):
+        keep(l)
+run.sync()
+keep(net.state_dict())

@@ -1,0 +1,28 @@
+import torch, torch.nn as nn
+
+net = nn.Sequential(nn.Linear(10, 16), nn.ReLU(), nn.Linear(16, 3)).to(device)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+data = [(torch.randn(8, 10), torch.randint(3, (8,))) for i in range(N)]
+
+
+def change(e):
+    torch.backends.fp32_precision = ("ieee", "tf32", "ieee", "ieee", "tf32")[e] if hasattr(torch.backends, "fp32_precision") else None
+    if e == 4:
+        torch.backends.fp32_precision = "none"
+
+
+def step(x, y):
+    l = nn.functional.cross_entropy(net(x), y)
+    opt.zero_grad()
+    l.backward()
+    opt.step()
+    return l.detach()
+
+
+run = pipeline(step)
+for e in range(5):
+    change(e)
+    for l in run(data):
+        keep(l)
+    run.sync()
+keep(net.state_dict())

@@ -1,0 +1,25 @@
+import torch, torch.nn as nn
+
+body = nn.Sequential(nn.Linear(10, 20), nn.ReLU()).to(device)
+head = nn.Linear(20, 2).to(device)
+opt = torch.optim.SGD([*body.parameters(), *head.parameters()], 0.1, momentum=0.9)
+data = [(torch.randn(8, 10), torch.randint(2, (8,))) for _ in range(N)]
+
+
+def step(x, y):
+    l = nn.functional.cross_entropy(head(body(x)), y)
+    opt.zero_grad()
+    l.backward()
+    opt.step()
+    return l.detach()
+
+
+run = pipeline(step)
+for e in range(4):
+    for p in body.parameters():
+        p.requires_grad_(e in (0, 3))
+    for l in run(data):
+        keep(l)
+    run.sync()
+keep(body.state_dict())
+keep(head.state_dict())

@@ -1,0 +1,27 @@
+import torch, torch.nn as nn
+
+# schedules: serial overlapped graphed automatic
+import sluice
+
+net = nn.Linear(10, 2).to(device)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+data = [(torch.randn(8, 10 if i != 30 else 11), torch.randint(2, (8,))) for i in range(N)]
+
+
+def step(x, y):
+    l = nn.functional.cross_entropy(net(x), y)
+    opt.zero_grad()
+    l.backward()
+    opt.step()
+    return l.detach()
+
+
+run = pipeline(step)
+for e in range(4):
+    try:
+        for l in run(data):
+            keep(l)
+    except (sluice.StageError, RuntimeError):
+        keep("error")
+    run.sync()
+    keep(net.weight.detach().clone())
