@@ -205,6 +205,8 @@ TEST_CASE(
         for (const std::size_t late : {std::size_t{2}, std::size_t{5}}) {
             CAPTURE(std::string(to_string(schedule)));
             CAPTURE(late);
+            std::atomic<bool> slow_has_begun{
+                false}; // Otherwise it would skip the batch that `quick` throws for.
             std::atomic<bool> behind_ran{false};
             std::optional<BasicStreamRef<B>> behind_stream;
             const auto quick_has_failed = [&] {
@@ -218,12 +220,15 @@ TEST_CASE(
             Stage slow{"slow", [&](const std::size_t& batch) {
                            if (batch != late)
                                return;
+                           slow_has_begun = true;
                            (void)eventually(quick_has_failed);
                            throw std::runtime_error("slow");
                        }};
-            Stage quick{"quick", [](const std::size_t& batch, Made&) {
-                            if (batch == 5)
-                                throw std::runtime_error("quick");
+            Stage quick{"quick", [&](const std::size_t& batch, Made&) {
+                            if (batch != 5)
+                                return;
+                            (void)eventually([&] { return slow_has_begun.load(); });
+                            throw std::runtime_error("quick");
                         }};
             Stage behind{"behind", [&](BasicStreamRef<B> stream, const std::size_t& batch, const Made&) {
                              if (batch == 5)

@@ -172,9 +172,10 @@ public:
         : state_(std::move(state)), replayed_(make_shared_value<Replayed>(std::move(places))) {}
 
     void before_replay(ReplayExec<B>) override {
-        if (const auto state = state_.lock(); state != nullptr)
+        if (const auto state = state_.lock(); state != nullptr) {
             state->make_room(*replayed_);
-        replayed_->prepare();
+            replayed_->prepare();
+        } // Otherwise nothing takes results, and copies may be under way that have not been counted.
     }
     void after_replay(BasicStreamRef<B> stream) override {
         std::size_t launch = 0;
