@@ -3,9 +3,9 @@
     python3 examples/pytorch/tests/trainings/run.py cuda -j 12             all of them on a GPU, two minutes on 16 cores
     python3 examples/pytorch/tests/trainings/run.py graphing loops/ gru    on a CPU with pretended graphs, those with such names
 
-A script has `pipeline(*stages)`, `keep(value)`, `device`, and `N`, the number of batches. Its comments may say `schedules: …` (of
-those below), `refused: …` (those that must end with an error), `batches: …` (the least N), `cuda only`, and `raises` where the plain
-loop does. Prints a line for each script:
+A script has `pipeline(*stages)`, `keep(value)`, `run_epochs(run, loader, epochs)`, which keeps what a pipeline yields, `device`, and `N`,
+the number of batches. Its comments may say `schedules: …` (of those below), `refused: …` (those that must end with an error),
+`batches: …` (the least N), `cuda only`, and `raises` where the plain loop does. Prints a line for each script:
 
     PASS      every way kept what the plain loop kept
     DIFF      a way kept something else, and did not say so
@@ -168,9 +168,14 @@ def run_once(path: pathlib.Path, way: str, mode: str, batches: int) -> Outcome:
             pipelines.append(sluice.pipeline(*stages, schedule=way, device=made_device(mode), **options))
         return pipelines[-1]
 
+    def run_epochs(run, loader, epochs):
+        for _ in range(epochs):
+            for value in run(loader):
+                keep(value)
+
     module = types.ModuleType(f"training_{path.stem}_{way}")
     sys.modules[module.__name__] = module
-    module.__dict__.update(device=device, pipeline=pipeline, keep=keep, N=batches, SCHEDULE=way, __file__=str(path))
+    module.__dict__.update(device=device, pipeline=pipeline, keep=keep, run_epochs=run_epochs, N=batches, SCHEDULE=way, __file__=str(path))
     found: list = []
     error = ""
     with warnings.catch_warnings(record=True) as warned:

@@ -36,8 +36,6 @@ def train(x, e, t):
 
 data = torch.randn(N, 16, 10)
 run = pipeline(noise, train)
-for e in range(3):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=3)
 run.sync()
 keep(net.state_dict())

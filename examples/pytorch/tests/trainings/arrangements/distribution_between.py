@@ -22,8 +22,6 @@ def step(x):
 
 
 run = pipeline(step)
-for _ in range(3):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=3)
 run.sync()
 keep(enc.state_dict())

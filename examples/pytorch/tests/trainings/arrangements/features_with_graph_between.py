@@ -18,8 +18,6 @@ def backward(z, y):
 
 
 run = pipeline(forward, backward)
-for e in range(3):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=3)
 run.sync()
 keep(body.state_dict())

@@ -17,8 +17,6 @@ def step(r, f):
 
 
 run = pipeline(step)
-for e in range(3):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=3)
 run.sync()
 keep(D.state_dict())

@@ -40,8 +40,6 @@ def step(a, b):
 
 
 run = pipeline(step)
-for e in range(2):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=2)
 run.sync()
 keep(m.state_dict())

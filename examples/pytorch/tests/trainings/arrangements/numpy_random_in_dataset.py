@@ -24,8 +24,6 @@ def step(x, y):
 
 run = pipeline(step)
 loader = DataLoader(D(), batch_size=8, shuffle=True)
-for e in range(3):
-    for l in run(loader):
-        keep(l)
+run_epochs(run, loader, epochs=3)
 run.sync()
 keep(net.state_dict())

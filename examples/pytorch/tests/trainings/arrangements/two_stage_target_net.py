@@ -22,8 +22,6 @@ def learn(s, a, r, s2):
 
 
 run = pipeline(learn)
-for _ in range(3):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=3)
 run.sync()
 keep(target.state_dict())

@@ -22,8 +22,6 @@ def step(x, A, t):
 
 
 run = pipeline(step)
-for e in range(2):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=2)
 run.sync()
 keep(lin.state_dict())

@@ -44,8 +44,6 @@ def step(x, y, first):
 
 run = pipeline(step)
 chunks = Chunks()
-for e in range(3):
-    for l in run(chunks):
-        keep(l)
+run_epochs(run, chunks, epochs=3)
 run.sync()
 keep(m.state_dict())

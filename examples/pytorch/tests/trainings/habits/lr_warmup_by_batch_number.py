@@ -29,8 +29,6 @@ def step(batch, n):
 
 run = pipeline(step)
 loader = Numbered()
-for e in range(3):
-    for l in run(loader):
-        keep(l)
+run_epochs(run, loader, epochs=3)
 run.sync()
 keep(net.state_dict())

@@ -16,8 +16,6 @@ def step(batch):
 
 
 run = pipeline(step)
-for e in range(4):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=4)
 run.sync()
 keep(heads.state_dict())

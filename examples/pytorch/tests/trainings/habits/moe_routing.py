@@ -22,8 +22,6 @@ def step(x, y):
 
 
 run = pipeline(step)
-for e in range(3):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=3)
 run.sync()
 keep(experts.state_dict())

@@ -17,8 +17,6 @@ def step(x, y):
 
 
 run = pipeline(step)
-for e in range(3):
-    for nothing in run(data):
-        keep(nothing)
+run_epochs(run, data, epochs=3)
 run.sync()
 keep(history["loss"])

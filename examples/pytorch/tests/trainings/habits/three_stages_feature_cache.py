@@ -24,8 +24,6 @@ def step(z, y):
 
 run = pipeline(encode, step)
 data = [([f"{i}"], torch.randn(8, 10), torch.randint(3, (8,))) for i in range(N)]
-for e in range(3):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=3)
 run.sync()
 keep(net.state_dict())

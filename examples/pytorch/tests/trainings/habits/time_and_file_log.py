@@ -19,9 +19,7 @@ def step(x, y):
 
 
 run = pipeline(step)
-for e in range(2):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=2)
 run.sync()
 keep(net.state_dict())
 keep(len(times))

@@ -33,8 +33,6 @@ def up(l):
 
 
 run = pipeline(lambda x, y: (nn.functional.avg_pool2d(nn.functional.pad(x, (1, 1, 1, 1), mode="reflect"), 3, 1), y), step)
-for e in range(3):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=3)
 run.sync()
 keep(net.state_dict())

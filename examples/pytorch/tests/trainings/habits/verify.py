@@ -14,9 +14,7 @@ def step(x, y):
 
 
 run = pipeline(step, verify=True, state=[net, opt])
-for e in range(3):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=3)
 run.sync()
 keep(net.state_dict())
 keep(opt.state_dict()["state"])

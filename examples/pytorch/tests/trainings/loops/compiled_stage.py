@@ -23,8 +23,6 @@ def train(z, y):
 
 data = [(torch.randn(8, 12), torch.randint(2, (8,))) for _ in range(N)]
 run = pipeline(encode, train)
-for _ in range(3):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=3)
 run.sync()
 keep(head.state_dict())

@@ -13,8 +13,6 @@ def step(x, y):
 
 data = [(torch.randn(8, 6), torch.randint(3, (8,))) for _ in range(N)]
 run = pipeline(step)
-for _ in range(3):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=3)
 run.sync()
 keep(W)

@@ -28,8 +28,6 @@ def step(x, y):
 
 
 run = pipeline(step)
-for e in range(4):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=4)
 run.sync()
 keep(net.state_dict())

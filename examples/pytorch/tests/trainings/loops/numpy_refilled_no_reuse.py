@@ -22,8 +22,6 @@ def step(x, i):
 
 run = pipeline(step)
 loader = L()
-for e in range(2):
-    for l in run(loader):
-        keep(l)
+run_epochs(run, loader, epochs=2)
 run.sync()
 keep(net.state_dict())

@@ -21,8 +21,6 @@ def step(x, y):
 
 
 run = pipeline(encode, step)
-for e in range(5):
-    for l in run(loader):
-        keep(l)
+run_epochs(run, loader, epochs=5)
 run.sync()
 keep(net.state_dict())

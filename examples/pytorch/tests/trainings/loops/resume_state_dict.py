@@ -31,8 +31,6 @@ run.sync()
 c = torch.load(f)
 net.load_state_dict(c["n"])
 opt.load_state_dict(c["o"])
-for e in range(2):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=2)
 run.sync()
 keep(net.state_dict())

@@ -32,8 +32,6 @@ def train(z, y):
 
 
 run = pipeline(encode, train)
-for e in range(3):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=3)
 run.sync()
 keep(head.state_dict())

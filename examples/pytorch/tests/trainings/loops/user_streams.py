@@ -23,8 +23,6 @@ def step(x):
 
 
 run = pipeline(step)
-for e in range(3):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=3)
 run.sync()
 keep(a.state_dict())

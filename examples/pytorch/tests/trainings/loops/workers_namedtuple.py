@@ -36,9 +36,7 @@ def step(*b):
 
 
 run = pipeline(step)
-for e in range(3):
-    for l in run(loader):
-        keep(l)
+run_epochs(run, loader, epochs=3)
 run.sync()
 keep(net.state_dict())
 del loader

@@ -24,9 +24,7 @@ def step(ids, offsets, y):
 
 
 run = pipeline(step)
-for _ in range(3):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=3)
 run.sync()
 keep(bag.state_dict())
 keep(fc.state_dict())

@@ -32,8 +32,6 @@ def step(batch):
 
 
 run = pipeline(step)
-for _ in range(2):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=2)
 run.sync()
 keep(model.state_dict())

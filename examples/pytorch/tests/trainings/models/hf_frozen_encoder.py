@@ -30,8 +30,6 @@ def train(z, y):
 
 
 run = pipeline(encode, train)
-for _ in range(3):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=3)
 run.sync()
 keep(probe.state_dict())

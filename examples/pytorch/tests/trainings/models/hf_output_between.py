@@ -21,8 +21,6 @@ def learn(out, ids):
 
 
 run = pipeline(features, learn)
-for _ in range(2):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=2)
 run.sync()
 keep(head.state_dict())

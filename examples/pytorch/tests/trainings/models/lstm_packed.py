@@ -24,8 +24,6 @@ def step(x, lengths, y):
 
 
 run = pipeline(step)
-for _ in range(3):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=3)
 run.sync()
 keep(lstm.state_dict())

@@ -15,8 +15,6 @@ def step(x, y, last):
 
 
 run = pipeline(step)
-for _ in range(3):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=3)
 run.sync()
 keep(model.state_dict())

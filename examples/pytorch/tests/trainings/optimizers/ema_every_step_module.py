@@ -22,8 +22,6 @@ def look(x, loss):
 
 
 run = pipeline(learn, look)
-for _ in range(3):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=3)
 run.sync()
 keep(ema.state_dict())

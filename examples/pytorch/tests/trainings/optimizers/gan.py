@@ -30,9 +30,7 @@ def generate(z, lossD):
 
 
 run = pipeline(discriminate, generate)
-for _ in range(3):
-    for pair in run(data):
-        keep(pair)
+run_epochs(run, data, epochs=3)
 run.sync()
 keep(G.state_dict())
 keep(D.state_dict())

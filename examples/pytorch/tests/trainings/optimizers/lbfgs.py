@@ -16,8 +16,6 @@ def step(x, y):
 
 
 run = pipeline(step)
-for _ in range(2):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=2)
 run.sync()
 keep(model.state_dict())

@@ -14,8 +14,6 @@ def step(x, y):
 
 
 run = pipeline(step)
-for _ in range(3):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=3)
 run.sync()
 keep({k: v for k, v in net.state_dict().items()})

@@ -20,9 +20,7 @@ def step(x, y):
 
 
 run = pipeline(step)
-for _ in range(3):
-    for l in run(data):
-        keep(l)
+run_epochs(run, data, epochs=3)
 run.sync()
 keep(model.state_dict())
 keep(scaler.get_scale())

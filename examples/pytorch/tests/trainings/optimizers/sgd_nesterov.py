@@ -15,9 +15,7 @@ def step(x, y):
 
 
 run = pipeline(step)
-for epoch in range(3):
-    for loss in run(data):
-        keep(loss)
+run_epochs(run, data, epochs=3)
 run.sync()
 keep(net.state_dict())
 keep(opt.state_dict()["state"])

@@ -26,8 +26,6 @@ def train(x, y):
 
 
 run = pipeline(prep, train)
-for e in range(4):
-    for r in run(data):
-        keep(r)
+run_epochs(run, data, epochs=4)
 run.sync()
 keep(net.state_dict())

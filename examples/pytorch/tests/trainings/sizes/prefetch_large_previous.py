@@ -19,6 +19,4 @@ def step(x):
 
 
 run = pipeline(step)
-for e in range(4):
-    for r in run(data):
-        keep(r)
+run_epochs(run, data, epochs=4)

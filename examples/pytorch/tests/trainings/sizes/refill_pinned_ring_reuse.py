@@ -34,8 +34,6 @@ def train(x):
 
 run = pipeline(slow, train, reuse=True)
 loader = L()
-for e in range(4):
-    for r in run(loader):
-        keep(r)
+run_epochs(run, loader, epochs=4)
 run.sync()
 keep(net.state_dict())

@@ -29,8 +29,6 @@ def train(x):
 
 run = pipeline(train)
 loader = L()
-for e in range(3):
-    for r in run(loader):
-        keep(r)
+run_epochs(run, loader, epochs=3)
 run.sync()
 keep(net.state_dict())

@@ -24,8 +24,6 @@ def learn(x, t):
 
 
 run = pipeline(sluice.stage(targets, shares=teacher), sluice.stage(learn, shares=teacher))
-for e in range(4):
-    for r in run(data):
-        keep(r)
+run_epochs(run, data, epochs=4)
 run.sync()
 keep(teacher.state_dict())
