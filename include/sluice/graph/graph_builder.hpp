@@ -73,17 +73,17 @@ public:
     template <class To>
     FillNode<B> fill(To&& to, unsigned char value, const Nodes& after = {});
 
-    /// Calls `task()` on a thread of the backend's, once a launch. The task is kept until neither the builder nor an
+    /// Calls `work()` on a thread of the backend's, once a launch. The callable is kept until neither the builder nor an
     /// executable made from it needs it. On CUDA it must neither throw nor call CUDA.
     template <std::invocable<> F>
-    HostNode<B> host(F task, const Nodes& after = {});
+    HostNode<B> host(F work, const Nodes& after = {});
 
     /// Calls `function(data)`, of which nothing is kept.
     HostNode<B> host(void (*function)(void*), void* data, const Nodes& after = {});
 
     /// The Host backend's kernel: `host` under another name.
     template <std::invocable<> F>
-    HostNode<B> task(F task, const Nodes& after = {}) requires(!KernelGraphBackend<B>);
+    HostNode<B> task(F work, const Nodes& after = {}) requires(!KernelGraphBackend<B>);
 
     /// Runs a copy of `graph` as it is now. What its host nodes use must outlive the executables.
     ChildNode<B> child(const BasicGraph<B>& graph, const Nodes& after = {});

@@ -143,13 +143,13 @@ HostNode<B> BasicGraphBuilder<B>::host(F work, const Nodes& after) {
 
 template <GraphBackend B>
 template <std::invocable<> F>
-HostNode<B> BasicGraphBuilder<B>::task(F task, const Nodes& after) requires(!KernelGraphBackend<B>) {
+HostNode<B> BasicGraphBuilder<B>::task(F work, const Nodes& after) requires(!KernelGraphBackend<B>) {
     detail::List<bool> early;
     (void)natives(after, &early);
     Nodes plain = after;
     for (BasicNode<B>& node : plain)
         node.early_ = false;
-    HostNode<B> node = host(std::move(task), plain);
+    HostNode<B> node = host(std::move(work), plain);
     node.is_kernel_ = true;
     return node;
 }

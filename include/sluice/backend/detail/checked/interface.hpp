@@ -233,8 +233,8 @@ void stage_called(Key on, const Handed* handed, std::size_t count, bool unseen);
 void host_works_on(const void* object, bool writes, Op op);
 /// Throws the mistake that a destructor has met, if any has.
 void throw_pending();
-/// A destructor has caught `error`: if that is a mistake, the next call throws it.
-void not_thrown(const std::exception_ptr& error) noexcept;
+/// A destructor has caught `thrown`: if that is a mistake, the next call throws it.
+void not_thrown(const std::exception_ptr& thrown) noexcept;
 
 /// Memory of the host's that an object names: where it changes in this one's life, the calling thread has filled the object's batch.
 class NamedWrites {
