@@ -36,7 +36,7 @@ def switched(place, number):
     if lock:
         return f"const auto {lock[1]} = ::sluice_mutants::locked({lock[2]}, {keep});"
     guard = re.fullmatch(r"(?:const )?(\w+)(<[^()]*>)? (\w+)\((.*)\);", part, re.S)
-    if guard and place.replaced is None and guard[1] in ("DeviceGuard", "Guard"):
+    if guard and place.replaced is None and guard[1] in ("DeviceGuard", "Guard", "SourceGuard"):
         kind = guard[1] + (guard[2] or "")
         return f"std::optional<{kind}> {guard[3]}; if ({keep}) {guard[3]}.emplace({guard[4]});"
     if part.startswith("std::memory_order_"):

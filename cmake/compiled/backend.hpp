@@ -11,4 +11,5 @@
 #define SLUICE_COMPILE_FOR(...)                                                                              \
     template class sluice::detail::PipelineCore<__VA_ARGS__>;                                                \
     template struct sluice::detail::SourceSlot<__VA_ARGS__>;                                                 \
-    template class sluice::detail::SourceLedger<__VA_ARGS__>
+    template class sluice::detail::SourceLedger<__VA_ARGS__>;                                                \
+    template class sluice::detail::SourceCore<__VA_ARGS__>

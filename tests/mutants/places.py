@@ -12,7 +12,7 @@ CALLS = re.compile(
     r"enter|leave|to_origin|to_streams|release_read|release_batch|catch_up|start_at"
     r")\(")
 OBJECTS = re.compile(
-    r"\bstd::(?:lock_guard|unique_lock|scoped_lock)\b(?!<[\w:]+>&)|\bDeviceGuard<\w+(?:::\w+)?> \w+\(|\bGuard \w+\(|"
+    r"\bstd::(?:lock_guard|unique_lock|scoped_lock)\b(?!<[\w:]+>&)|\bDeviceGuard<\w+(?:::\w+)?> \w+\(|\b(?:Source)?Guard \w+\(|"
     r"memory_order_(?:acquire|release|acq_rel|seq_cst)|\b__sync\w+\(|\b__threadfence\w*\(|cudaDeviceSynchronize")
 # What makes one access to memory come after another one, so that the race checker must notice where it is gone. Below
 # backend/ the checker looks at the calls themselves.

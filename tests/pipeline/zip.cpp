@@ -168,8 +168,8 @@ TEST_CASE("zip: a batch holds both slots, also beyond the zip and its sources") 
         });
         for (std::size_t i = 20; i < 40; ++i) // waits for the other thread where it must
             CHECK(zipped.next()->first.words[3] == word_of(0, i));
+        kept.emplace(zipped.next()); // kept while the other thread gives back what it holds
         thread.join();
-        kept.emplace(zipped.next());
     }
     CHECK((*kept)->first.words[2] == word_of(0, 40));
     CHECK((*kept)->second.words[2] == word_of(1, 40));

@@ -4,22 +4,18 @@
 
 #include <concepts>
 #include <cstddef>
-#include <exception>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <sluice/backend/detail/iterators.hpp>
+#include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/pipeline/batch_read.hpp>
-#include <sluice/pipeline/detail/checked/source_checks.hpp>
-#include <sluice/pipeline/detail/fill_times.hpp>
-#include <sluice/pipeline/detail/source_slots.hpp>
-#include <sluice/pipeline/detail/source_threads.hpp>
+#include <sluice/pipeline/detail/source_core.hpp>
 #include <sluice/pipeline/source_ends.hpp>
 #include <sluice/pipeline/source_options.hpp>
 #include <sluice/pipeline/stage_time.hpp>
@@ -30,10 +26,14 @@ namespace detail {
 template <class Batch, Backend B>
 struct SourcePlace;
 template <class Batch, Backend B>
-class SourcePlaces;
-template <class Batch, Backend B>
 class JoinedPlace;
 struct HeldBatchAccess;
+
+/// That a SourceBatch was used that has no batch.
+[[noreturn]] void throw_no_batch();
+struct MakeNoState {
+    NoState operator()(int) const noexcept { return {}; }
+};
 } // namespace detail
 
 /// Whether a source keeps a batch as a `HeldBatch`: where one can be derived from it.
@@ -150,8 +150,7 @@ private:
         : value_(&value), slot_(&slot) {}
     void require_batch() const {
         if (value_ == nullptr) [[unlikely]]
-            throw Error("source: an empty SourceBatch was used as a batch; the source has ended, or it was "
-                        "moved from: look with `if (batch)` first");
+            detail::throw_no_batch();
     }
 
     const value_type* value_ = nullptr;
@@ -231,8 +230,7 @@ public:
     /// for a timeout without workers, and for what a maker throws, which is nested.
     template <class MakeSlot>
     Source(MakeSlot make_slot, Fill fill, SourceOptions<B> options = {}) requires std::same_as<State, NoState>
-        : Source(
-              make_slot, [](int) { return NoState{}; }, std::move(fill), options) {}
+        : Source(make_slot, detail::MakeNoState{}, std::move(fill), options) {}
     /// The same, with a state for each worker.
     template <class MakeSlot, class MakeState>
     Source(MakeSlot make_slot, MakeState make_state, Fill fill, SourceOptions<B> options = {});
@@ -240,48 +238,48 @@ public:
     Source(const Source&) = delete;            ///< Cannot be copied.
     Source& operator=(const Source&) = delete; ///< Cannot be assigned.
     /// Stops, and waits for the work that reads slots. Slots that are still held live on until they are given up.
-    ~Source();
+    ~Source() { core_.close(); }
 
     /// The next batch, or an empty one after the last. Waits until it has been filled. Throws `Error` when filling it
     /// failed: the source has ended then, and gives empty ones until `rewind`. Throws also when it was not ready within
     /// `SourceOptions::timeout`, when a worker thread cannot be started, and when it would wait for ever, since the caller
     /// holds all slots; after these the source goes on where it stands.
-    [[nodiscard]] value_type next();
+    [[nodiscard]] value_type next() { return given(core_.next()); }
 
     /// The newest batch that is ready, without waiting for one, or an empty one: those before it are dropped, and count as
     /// `dropped`. After an empty one, one that is ready is left until it is asked for. Without workers it is `next`, since nothing is ever ready then. Throws `Error` as `next` does where filling
     /// the next batch failed.
-    [[nodiscard]] value_type newest();
+    [[nodiscard]] value_type newest() { return given(core_.newest()); }
 
     /// How many further batches `next` would return right now without waiting, if nothing is in its way. 0 without
     /// workers, and after `stop`. Any thread may ask. Where batches are dropped, `next` may meet fewer of them.
-    std::size_t filled() const noexcept { return ledger_->ready.load(); }
+    std::size_t filled() const noexcept { return core_.ledger().ready.load(); }
     /// How many batches have been filled since the source was made or rewound and are not handed out: those that
     /// `SourceOptions::when_ahead` or `newest` has dropped, and those that were ready at a `stop`, or lay behind the end. Each
     /// batch that `fill` has filled was handed out, is waiting, or is one of these. Any thread may ask.
-    std::size_t dropped() const noexcept { return ledger_->dropped.load(); }
+    std::size_t dropped() const noexcept { return core_.ledger().dropped.load(); }
     /// The slots that it has.
-    std::size_t slots() const noexcept { return ledger_->slots.size(); }
+    std::size_t slots() const noexcept { return core_.ledger().slots.size(); }
     /// Whether batches are dropped when it is ahead.
-    bool drops() const noexcept { return ledger_->drops; }
+    bool drops() const noexcept { return core_.ledger().drops; }
     /// The threads that fill them; 0: the caller's.
-    int workers() const noexcept { return options_.workers; }
+    int workers() const noexcept { return core_.options().workers; }
 
     /// The batches that were left out since the source was made or rewound, as far as `next` has come. Any thread may ask.
-    SkippedBatches skipped() const;
+    SkippedBatches skipped() const { return core_.skipped(); }
 
     /// When the last batches were filled and taken, in their order: those that have been filled. Any thread may ask. Throws
     /// `Error` where nothing is noted.
-    std::vector<FillTime> fill_times() const;
+    std::vector<FillTime> fill_times() const { return core_.fill_times(); }
 
     /// Ends the source: workers finish the batches in hand and are gone when it returns, later ones are not
     /// filled. Safe to call twice, and in the middle. Called from within `fill`, it ends the source before the batch being
     /// filled, as returning false does, and does not wait.
-    void stop() noexcept;
+    void stop() noexcept { core_.stop(); }
 
     /// Stops, waits until all slots that are not held have been read, and starts again from batch 0. Throws `Error` when
     /// that wait fails and a slot may still be read, and when it is called from within `fill`.
-    void rewind();
+    void rewind() { core_.rewind(); }
 
     /// Over the batches.
     using Iterator = SourceIterator<Source>;
@@ -291,35 +289,18 @@ public:
     std::default_sentinel_t end() const noexcept { return {}; }
 
 private:
-    using Places = detail::SourcePlaces<Batch, B>;
-    using Checks = detail::SourceChecks<B>;
     using Place = detail::SourcePlace<Batch, B>;
     using Slot = detail::SourceSlot<B>;
-    using Guard = detail::SourceGuard;
     static constexpr bool check_fill();
-    bool fill_one(State& state, Slot& slot, detail::FillNote* note);
-    template <class... Stop>
-    bool call_fill(State& state, std::size_t index, Batch& out, Stop... stop);
-    void fill_claimed(std::size_t worker, Slot& slot, Guard& lock);
-    void work(std::size_t worker);
-    void start();
-    void join_workers() noexcept;
-    value_type take(const char* call, bool waits);
-    void await_turn(Guard& lock);
-    void require_outside(const char* call) const;
-    [[noreturn]] void throw_failure(const Slot& slot);
-    [[noreturn]] void throw_late() const;
+    // Called by the core.
+    static bool fill_slot(void* source, std::size_t worker, Slot& slot);
+    static value_type given(Slot* slot) noexcept {
+        return slot == nullptr ? value_type() : value_type(static_cast<Place*>(slot)->value, *slot);
+    }
 
-    SourceOptions<B> options_;
-    int device_;
     Fill fill_;
-    detail::SourceLedgerOwner<Places> ledger_;
-    std::vector<State> states_;
-    detail::FillNotes notes_;
-    detail::SourceThreads threads_;
-    bool started_ = false;
-    detail::Atomic<bool> stopping_;                     // Changed under the ledger's mutex.
-    const int exceptions_ = std::uncaught_exceptions(); // when this was made
+    detail::SourceCore<B> core_;
+    detail::List<State> states_; // of its workers
 };
 
 /// Of what makes a slot and what fills it.

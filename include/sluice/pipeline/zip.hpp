@@ -114,7 +114,7 @@ public:
     /// Asks for nothing yet. Called by `zip`.
     Zip(First& first, Second second, Combine combine)
         : first_(&first), second_(std::move(second)), combine_(std::move(combine)),
-          ledger_(new detail::JoinedPlaces<Batch, backend>(places_of(first), most_held())) {
+          places_(places_of(first), most_held()) {
         detail::require_callable("zip: combine", combine_);
     }
     Zip(const Zip&) = delete;            ///< Cannot be copied.
@@ -129,13 +129,13 @@ public:
             return {};
         if constexpr (shares_second) {
             const SecondBatch& newest = second_.next();
-            return newest ? ledger_->hand_out_both(of_first_, newest, true, combine_) : value_type();
+            return newest ? places_.hand_out_both(of_first_, newest, true, combine_) : value_type();
         } else {
             if (!of_second_)
                 of_second_ = second_->next();
             if (!of_second_)
                 return {};
-            value_type joined = ledger_->hand_out_both(of_first_, of_second_, false, combine_);
+            value_type joined = places_.hand_out_both(of_first_, of_second_, false, combine_);
             of_second_.reset();
             return joined;
         }
@@ -160,7 +160,7 @@ public:
             of_second_.reset();
             second_->rewind();
         }
-        ledger_->start_over();
+        places_.start_over();
     }
 
     /// How many batches `next` would return right now without waiting, as `Source::filled`.
@@ -174,9 +174,9 @@ public:
         }
     }
     /// How many of its batches can be held at a time.
-    std::size_t slots() const noexcept { return ledger_->most_held; }
+    std::size_t slots() const noexcept { return places_.most_held(); }
     /// In how many places these lie: as many as the first source has, which may be more.
-    std::size_t places() const noexcept { return ledger_->slots.size(); }
+    std::size_t places() const noexcept { return places_.size(); }
 
     /// Over the batches.
     using Iterator = SourceIterator<Zip>;
@@ -205,7 +205,7 @@ private:
     First* first_;
     Second second_;
     Combine combine_;
-    detail::SourceLedgerOwner<detail::JoinedPlaces<Batch, backend>> ledger_;
+    detail::JoinedPlaces<Batch, backend> places_;
     FirstBatch of_first_;
     // Of a source that is not shared.
     [[no_unique_address]] std::conditional_t<shares_second, NoState, SecondBatch> of_second_;

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <new>
 #include <utility>
-#include <vector>
 
 #include <sluice/backend/detail/owned.hpp>
 #include <sluice/pipeline/detail/source_slots.hpp>
@@ -65,52 +64,49 @@ private:
 /// A place for each slot of the first source. So work that was captured with a place finds the same slot in it, and the place is
 /// free, and unread, whenever that slot has been filled again.
 template <class Batch, Backend B>
-class JoinedPlaces final : public SourceLedger<B> {
+class JoinedPlaces {
+    using Place = JoinedPlace<Batch, B>;
+
 public:
-    JoinedPlaces(std::size_t count, std::size_t most) : SourceLedger<B>(B::current_device(), false, false) {
+    JoinedPlaces(std::size_t count, std::size_t most)
+        : ledger_(new SourceLedger<B>(B::current_device(), &delete_place)) {
         for (std::size_t i = 0; i < count; ++i) {
-            places_.push_back(make_owned<JoinedPlace<Batch, B>>());
-            this->add(*places_.back());
+            auto place = make_owned<Place>();
+            ledger_->add(*place);
+            (void)place.give();
         }
-        this->most_held = most;
+        ledger_->most_held = most;
     }
+
+    /// How many batches can be held at a time, and in how many places they lie.
+    std::size_t most_held() const noexcept { return ledger_->most_held; }
+    std::size_t size() const noexcept { return ledger_->slots.size(); }
 
     /// A handle to what `combine` makes of both batches, in the first one's stead. The second one stays the caller's.
     template <class First, class Second, class Combine>
     SourceBatch<Batch, B> hand_out_both(SourceBatch<First, B>& first, const SourceBatch<Second, B>& second,
                                         bool is_shared, Combine& combine) {
-        SourceSlot<B>* const parts[] = {JoinAccess::slot_of(first), JoinAccess::slot_of(second)};
-        JoinedPlace<Batch, B>& place = *places_[parts[0]->ordinal];
+        SourceSlot<B>& of_first = *JoinAccess::slot_of(first);
+        Place& place = static_cast<Place&>(*ledger_->slots[of_first.ordinal]);
         const auto& value = place.make([&]() -> Batch {
             return combine(static_cast<const First&>(*first), static_cast<const Second&>(*second));
         });
-        for (std::size_t i = 0; i < 2; ++i) {
-            parts[i]->ledger->hold(*parts[i], false);
-            place.parts[i] = parts[i];
-        }
-        std::size_t sure = parts[0]->ledger->sure();
-        if (!is_shared && parts[1]->ledger->sure() < sure)
-            sure = parts[1]->ledger->sure();
-        {
-            const SourceGuard lock(this->mutex);
-            (void)this->hand_out_free(place.ordinal);
-            this->ready.store(sure);
-        }
+        ledger_->hand_out_joined(place, of_first, *JoinAccess::slot_of(second), is_shared);
         first.reset();
         return JoinAccess::handle<Batch, B>(value, place);
     }
 
     /// Numbers begin with 0.
     void start_over() {
-        const SourceGuard lock(this->mutex);
-        this->claimed = 0;
-        this->ready.store(0);
+        const SourceGuard lock(ledger_->mutex);
+        ledger_->claimed = 0;
+        ledger_->ready.store(0);
     }
 
 private:
-    ~JoinedPlaces() override = default;
+    static void delete_place(SourceSlot<B>* slot) { delete static_cast<Place*>(slot); }
 
-    std::vector<Owned<JoinedPlace<Batch, B>>> places_;
+    SourceLedgerOwner<B> ledger_;
 };
 
 } // namespace sluice::detail

@@ -1,10 +1,9 @@
 /// \file
-/// A source's slots with the batches in them, and how its `fill` is called for them.
+/// A source's slots with the batches in them, and how its `fill` can be called for them.
 #pragma once
 
 #include <cstddef>
 #include <type_traits>
-#include <vector>
 
 #include <sluice/backend/detail/owned.hpp>
 #include <sluice/pipeline/detail/checked/source_checks.hpp>
@@ -30,30 +29,6 @@ struct FillCall<State, Fill, Batch> : FillResult<State, Fill, Batch> {
     static constexpr bool takes_stop = false;
 };
 
-/// A call of a source's `fill` on this thread.
-struct FillInProgress {
-    const void* source;
-    FillInProgress* outer; // One source's `fill` may take batches of another source.
-    bool stop = false;     // Whether it has called `stop`.
-
-    explicit FillInProgress(const void* of) noexcept : source(of), outer(innermost()) { innermost() = this; }
-    FillInProgress(const FillInProgress&) = delete;
-    FillInProgress& operator=(const FillInProgress&) = delete;
-    ~FillInProgress() { innermost() = outer; }
-
-    static FillInProgress*& innermost() noexcept {
-        thread_local FillInProgress* current = nullptr;
-        return current;
-    }
-    /// That of `source`; null where there is none.
-    static FillInProgress* of(const void* source) noexcept {
-        FillInProgress* fill = innermost();
-        while (fill != nullptr && fill->source != source)
-            fill = fill->outer;
-        return fill;
-    }
-};
-
 /// A slot with its batch in it.
 template <class Batch, Backend B>
 struct SourcePlace : SourceSlot<B> {
@@ -64,6 +39,21 @@ struct SourcePlace : SourceSlot<B> {
     Value value;
     Batch& batch() noexcept { return value; }
 
+    /// Makes one for `ledger`. Throws what `make_slot` throws.
+    template <class Make>
+    static void add(SourceLedger<B>& ledger, Make& make_slot, int number) {
+        auto place = SourceChecks<B>::make(make_slot, number, [&](auto& maker) {
+            return make_owned<SourcePlace>(maker, number, ledger.device);
+        });
+        ledger.add(*place);
+        (void)place.give();
+    }
+    /// Ends one.
+    static void remove(SourceSlot<B>* slot) {
+        const Owned<SourcePlace> place(static_cast<SourcePlace*>(slot));
+        SourceChecks<B>::gone(place->batch(), slot);
+    }
+
 private:
     template <class Make>
     static Value make_value(Make& make, int number, SourceSlot<B>* slot) {
@@ -72,30 +62,6 @@ private:
         else
             return make(number);
     }
-};
-
-/// The slots of a source of `Batch`.
-template <class Batch, Backend B>
-class SourcePlaces final : public SourceLedger<B> {
-public:
-    using SourceLedger<B>::SourceLedger;
-
-    template <class Make>
-    void make(Make& make_slot, int number) {
-        places_.push_back(SourceChecks<B>::make(make_slot, number, [&](auto& maker) {
-            return make_owned<SourcePlace<Batch, B>>(maker, number, this->device);
-        }));
-        this->add(*places_.back());
-    }
-
-private:
-    ~SourcePlaces() override {
-        this->await_all_reads();
-        for (const auto& place : places_)
-            SourceChecks<B>::gone(place->batch(), static_cast<SourceSlot<B>*>(place.get()));
-    }
-
-    std::vector<Owned<SourcePlace<Batch, B>>> places_;
 };
 
 } // namespace sluice::detail

@@ -14,6 +14,7 @@
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/pipeline/detail/source_threads.hpp>
+#include <sluice/pipeline/source_options.hpp>
 
 namespace sluice::detail {
 
@@ -92,19 +93,23 @@ private:
     std::size_t size_ = 0;
 };
 
-/// The slots of one source, in any thread's reach. Lives as long as the source, a handle or a hold does: the last one to
+/// The slots of one source, in any thread's reach, which it owns. Lives as long as the source, a handle or a hold does: the last one to
 /// go deletes it.
 template <Backend B>
 class SourceLedger {
 public:
     using Slot = SourceSlot<B>;
 
-    SourceLedger(int of, bool may_drop, bool the_oldest)
-        : device(of), drops(may_drop), drops_oldest(the_oldest) {}
+    /// Deletes a slot with the batch in it.
+    using Delete = void (*)(Slot* slot);
+
+    SourceLedger(int of, Delete delete_slot, WhenAhead when_ahead = WhenAhead::wait)
+        : device(of), drops(when_ahead != WhenAhead::wait),
+          drops_oldest(when_ahead == WhenAhead::drop_oldest), delete_(delete_slot) {}
     SourceLedger(const SourceLedger&) = delete;
     SourceLedger& operator=(const SourceLedger&) = delete;
 
-    /// Takes on a slot, which is free. The derived class owns it.
+    /// Takes on a slot, which is free, and which it owns if this doesn't throw.
     void add(Slot& slot);
 
     /// The source has gone. Deletes the ledger unless a slot is still held.
@@ -136,8 +141,6 @@ public:
     void drop_from(std::size_t index) noexcept;
     /// Batch `index` is none, nor is any behind it.
     void end_before(std::size_t index) noexcept;
-    /// Slot `ordinal`, which is free, goes to the caller as the next batch.
-    Slot& hand_out_free(std::size_t ordinal) noexcept;
     /// All slots that are not held are free, in their order, and batch 0 is the next.
     void start_over(std::size_t batches) noexcept;
 
@@ -154,6 +157,10 @@ public:
     void release(Slot& slot, BasicStreamRef<B> stream);
     /// Behind an exception: ends waits for semaphores that will not be signalled and that what reads slots may be behind.
     void give_up_waits() noexcept;
+
+    /// `place`, which is free, goes to the caller as the next batch, made of those in these slots: both are held, and read, with it.
+    /// A slot that `is_shared` comes again.
+    void hand_out_joined(Slot& place, Slot& first, Slot& second, bool is_shared);
 
     /// Batches that are ready to be taken, and will not be dropped.
     std::size_t sure() const noexcept { return drops ? 0 : ready.load(); }
@@ -179,12 +186,10 @@ public:
     std::size_t first_skipped = 0; // the first of these, and why.
     std::string first_error;
 
-protected:
-    virtual ~SourceLedger() = default;
+private:
+    ~SourceLedger();
     /// Waits for what reads the slots.
     void await_all_reads() noexcept;
-
-private:
     void push_free(Slot& slot) noexcept;
     void give_to_caller(Slot& slot) noexcept;
     // Where in line the batch stands that is dropped for a further one; behind the line where there is none.
@@ -198,6 +203,7 @@ private:
     static bool waited_for(BasicStreamRef<B> stream) noexcept;
     void destroy() noexcept;
 
+    const Delete delete_;
     int references_ = 1;                     // The source, and slots that are held.
     List<typename B::NativeStream> readers_; // All streams that have read a slot.
     SlotRow<B> free_;                        // The longest free one first.
@@ -205,18 +211,18 @@ private:
 };
 
 /// A source's own. At its end the slots are released, or left to the last handle that holds one.
-template <class Ledger>
+template <Backend B>
 class SourceLedgerOwner {
 public:
-    explicit SourceLedgerOwner(Ledger* made) : ledger_(*made) {}
+    explicit SourceLedgerOwner(SourceLedger<B>* made) : ledger_(*made) {}
     SourceLedgerOwner(const SourceLedgerOwner&) = delete;
     SourceLedgerOwner& operator=(const SourceLedgerOwner&) = delete;
     ~SourceLedgerOwner() { ledger_.abandon(); }
-    Ledger& operator*() const noexcept { return ledger_; }
-    Ledger* operator->() const noexcept { return &ledger_; }
+    SourceLedger<B>& operator*() const noexcept { return ledger_; }
+    SourceLedger<B>* operator->() const noexcept { return &ledger_; }
 
 private:
-    Ledger& ledger_;
+    SourceLedger<B>& ledger_;
 };
 
 } // namespace sluice::detail

@@ -69,10 +69,10 @@ template <Backend B>
 void SourceLedger<B>::add(Slot& slot) {
     slot.ledger = this;
     slot.ordinal = slots.size();
-    slots.push_back(&slot);
+    free_.set_size(slots.size() + 1);
+    line_.set_size(slots.size() + 1);
+    slots.push_back(&slot); // From here on nothing throws.
     most_held = slots.size();
-    free_.set_size(slots.size());
-    line_.set_size(slots.size());
     push_free(slot);
 }
 
@@ -84,6 +84,13 @@ void SourceLedger<B>::abandon() noexcept {
             return;
     }
     destroy();
+}
+
+template <Backend B>
+SourceLedger<B>::~SourceLedger() {
+    await_all_reads();
+    for (Slot* slot : slots)
+        delete_(slot);
 }
 
 template <Backend B>
@@ -119,14 +126,22 @@ typename SourceLedger<B>::Slot& SourceLedger<B>::hand_out() noexcept {
 }
 
 template <Backend B>
-typename SourceLedger<B>::Slot& SourceLedger<B>::hand_out_free(std::size_t ordinal) noexcept {
+void SourceLedger<B>::hand_out_joined(Slot& place, Slot& first, Slot& second, bool is_shared) {
+    std::size_t part = 0;
+    for (Slot* const slot : {&first, &second}) {
+        slot->ledger->hold(*slot, false);
+        place.parts[part++] = slot;
+    }
+    std::size_t sure = first.ledger->sure();
+    if (!is_shared && second.ledger->sure() < sure)
+        sure = second.ledger->sure();
+    const std::lock_guard lock(mutex);
     std::size_t at = 0;
-    while (free_[at].ordinal != ordinal)
+    while (&free_[at] != &place)
         ++at;
-    Slot& slot = free_.take(at);
-    slot.index = claimed++;
-    give_to_caller(slot);
-    return slot;
+    free_.take(at).index = claimed++;
+    give_to_caller(place);
+    ready.store(sure);
 }
 
 template <Backend B>
