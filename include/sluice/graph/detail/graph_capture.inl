@@ -3,7 +3,6 @@
 
 #include <cstdio>
 #include <string>
-#include <utility>
 
 #include <sluice/backend/detail/checked/object_checks.hpp>
 #include <sluice/backend/device.hpp>

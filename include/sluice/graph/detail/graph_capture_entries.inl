@@ -1,7 +1,6 @@
 // The bodies of graph_capture.hpp: keys' entries, found, let in, captured, checked and refused.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <utility>
 

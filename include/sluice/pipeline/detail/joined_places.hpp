@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <new>
-#include <utility>
 
 #include <sluice/backend/detail/owned.hpp>
 #include <sluice/pipeline/detail/source_slots.hpp>

@@ -2,7 +2,6 @@
 /// What `Checked` consists of: each call forwarded, and told to the checker.
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <mutex>
-#include <string>
 
 #include <sluice/backend/detail/cuda/driver_function.hpp>
 #include <sluice/backend/detail/cuda/ring_copies.hpp>

@@ -2,8 +2,6 @@
 /// The bytes of what is said to be read or written.
 #pragma once
 
-#include <cstddef>
-
 #include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/memory/detail/placed_span.hpp>
 

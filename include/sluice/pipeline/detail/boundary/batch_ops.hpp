@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
-#include <utility>
 
 #include <sluice/backend/detail/clock.hpp>
 #include <sluice/backend/error.hpp>

@@ -8,7 +8,6 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include <sluice/backend/stream.hpp>
 #include <sluice/pipeline/detail/boundary/batch_ops.hpp>

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstring>
 #include <string>
-#include <utility>
 
 #include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/stream.hpp>

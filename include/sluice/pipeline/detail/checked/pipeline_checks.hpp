@@ -6,8 +6,6 @@
 #include <cstdint>
 #include <exception>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/detail/list.hpp>

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <utility>
 
 #include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/stream.hpp>

@@ -3,9 +3,7 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <string>
 
 #include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/error.hpp>

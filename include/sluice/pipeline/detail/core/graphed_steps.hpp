@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/owned.hpp>

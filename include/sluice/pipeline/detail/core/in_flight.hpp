@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/device.hpp>

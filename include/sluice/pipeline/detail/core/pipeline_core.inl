@@ -2,7 +2,6 @@
 #pragma once
 
 #include <exception>
-#include <utility>
 
 #include <sluice/backend/detail/calling_stage.hpp>
 #include <sluice/backend/device.hpp>

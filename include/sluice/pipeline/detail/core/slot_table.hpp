@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
 #include <string>
 
 #include <sluice/backend/detail/list.hpp>

@@ -8,7 +8,6 @@
 #include <exception>
 #include <limits>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <utility>
 

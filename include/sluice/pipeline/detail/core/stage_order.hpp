@@ -5,7 +5,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <type_traits>
 
 #include <sluice/backend/detail/list.hpp>
