@@ -1,5 +1,4 @@
-/// \file
-/// A number that threads share: what std::atomic would be, whose header takes a compiler a tenth of what including sluice does.
+// A number that threads share: what std::atomic would be, whose header takes a compiler a tenth of what including sluice does.
 #pragma once
 
 #include <sluice/backend/config.hpp>

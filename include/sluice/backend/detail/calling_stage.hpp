@@ -1,5 +1,4 @@
-/// \file
-/// Which stage's callable a thread is in.
+// Which stage's callable a thread is in.
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
-/// \file
-/// What a thread's capture has been handed, for the guard that compares it with what was captured.
+// What a thread's capture has been handed, for the guard that compares it with what was captured.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,5 @@
-/// \file
-/// Clocks and durations of std::chrono. libstdc++ has them in a file of their own since GCC 12; <chrono> itself adds calendars, time
-/// zones and their streams, a tenth of what including sluice takes.
+// Clocks and durations of std::chrono. libstdc++ has them in a file of their own since GCC 12; <chrono> itself adds calendars, time
+// zones and their streams, a tenth of what including sluice takes.
 #pragma once
 
 #include <cstdint>

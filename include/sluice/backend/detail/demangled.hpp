@@ -1,5 +1,4 @@
-/// \file
-/// The names of kernels as they stand in the source.
+// The names of kernels as they stand in the source.
 #pragma once
 
 #include <cstdlib>

@@ -1,5 +1,4 @@
-/// \file
-/// An event for streams of any device.
+// An event for streams of any device.
 #pragma once
 
 #include <exception>

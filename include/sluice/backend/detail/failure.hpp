@@ -1,5 +1,4 @@
-/// \file
-/// An exception of enqueued work, as an `Error`.
+// An exception of enqueued work, as an `Error`.
 #pragma once
 
 #include <exception>

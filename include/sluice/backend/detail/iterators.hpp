@@ -1,6 +1,5 @@
-/// \file
-/// Iterators' concepts and sentinels. libstdc++ has them with <span> too; <iterator> itself adds those of streams, a twentieth of
-/// what including sluice takes.
+// Iterators' concepts and sentinels. libstdc++ has them with <span> too; <iterator> itself adds those of streams, a twentieth of
+// what including sluice takes.
 #pragma once
 
 #include <span>

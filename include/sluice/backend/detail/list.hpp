@@ -1,5 +1,4 @@
-/// \file
-/// A growing array. What a vector would be, of which a compiler makes five times as many functions for each type.
+// A growing array. What a vector would be, of which a compiler makes five times as many functions for each type.
 #pragma once
 
 #include <sluice/backend/config.hpp>

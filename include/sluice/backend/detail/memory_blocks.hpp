@@ -1,5 +1,4 @@
-/// \file
-/// Blocks of memory, found by the addresses in them. What a std::map would be, which is a hundred functions to a compiler.
+// Blocks of memory, found by the addresses in them. What a std::map would be, which is a hundred functions to a compiler.
 #pragma once
 
 #include <cstddef>

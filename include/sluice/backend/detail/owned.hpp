@@ -1,6 +1,5 @@
-/// \file
-/// Owners of one value: what std::unique_ptr and std::optional would be, of which a compiler makes three to ten
-/// times as many functions for each type.
+// Owners of one value: what std::unique_ptr and std::optional would be, of which a compiler makes three to ten
+// times as many functions for each type.
 #pragma once
 
 #include <sluice/backend/config.hpp>

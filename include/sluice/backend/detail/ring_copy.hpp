@@ -1,5 +1,4 @@
-/// \file
-/// A copy whose destination is found when it runs.
+// A copy whose destination is found when it runs.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// A copy of rows that do not lie one behind the other.
+// A copy of rows that do not lie one behind the other.
 #pragma once
 
 #include <cstddef>

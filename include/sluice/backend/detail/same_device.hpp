@@ -1,5 +1,4 @@
-/// \file
-/// What is used together must belong to one device.
+// What is used together must belong to one device.
 #pragma once
 
 #include <string>

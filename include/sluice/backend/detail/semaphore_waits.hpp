@@ -1,5 +1,4 @@
-/// \file
-/// Which streams wait for a semaphore that no stream will signal.
+// Which streams wait for a semaphore that no stream will signal.
 #pragma once
 
 #include <cstddef>

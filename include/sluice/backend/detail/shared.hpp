@@ -1,6 +1,5 @@
-/// \file
-/// Owners that share one value: what std::shared_ptr and std::weak_ptr would be, whose header takes a compiler a sixth of what
-/// including sluice does.
+// Owners that share one value: what std::shared_ptr and std::weak_ptr would be, whose header takes a compiler a sixth of what
+// including sluice does.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// What callables that a driver calls have thrown, by stream.
+// What callables that a driver calls have thrown, by stream.
 #pragma once
 
 #include <sluice/backend/detail/owned.hpp>

@@ -1,5 +1,4 @@
-/// \file
-/// Which backend a native stream belongs to.
+// Which backend a native stream belongs to.
 #pragma once
 
 #include <sluice/backend/default.hpp>

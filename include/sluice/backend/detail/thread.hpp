@@ -1,6 +1,5 @@
-/// \file
-/// Threads, and conditions that they wait for: what std::thread and std::condition_variable would be, whose headers take nvcc a fifth of
-/// what including sluice does.
+// Threads, and conditions that they wait for: what std::thread and std::condition_variable would be, whose headers take nvcc a fifth of
+// what including sluice does.
 #pragma once
 
 #include <cstdint>

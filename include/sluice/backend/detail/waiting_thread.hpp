@@ -1,5 +1,4 @@
-/// \file
-/// How a thread waits for a value at which it has to look.
+// How a thread waits for a value at which it has to look.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-/// \file
-/// One rank's part of a collective, without its types.
+// One rank's part of a collective, without its types.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// Counts on a device that the host watches. Included where NCCL is there.
+// Counts on a device that the host watches. Included where NCCL is there.
 #pragma once
 
 #include <sluice/backend/config.hpp>

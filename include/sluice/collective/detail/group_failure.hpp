@@ -1,5 +1,4 @@
-/// \file
-/// Why a group of ranks has failed.
+// Why a group of ranks has failed.
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
-/// \file
-/// The ranks of one process, whose streams' threads meet in memory.
+// The ranks of one process, whose streams' threads meet in memory.
 #pragma once
 
 #include <condition_variable>

@@ -1,5 +1,4 @@
-/// \file
-/// Sums over ranks on the CPU, in the order of the ranks.
+// Sums over ranks on the CPU, in the order of the ranks.
 #pragma once
 
 #include <cstddef>

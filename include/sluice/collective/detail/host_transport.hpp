@@ -1,5 +1,4 @@
-/// \file
-/// How ranks on CPUs meet.
+// How ranks on CPUs meet.
 #pragma once
 
 #include <mutex>

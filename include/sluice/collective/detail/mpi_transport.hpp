@@ -1,5 +1,4 @@
-/// \file
-/// Ranks on CPUs of several processes. Included where MPI is there.
+// Ranks on CPUs of several processes. Included where MPI is there.
 #pragma once
 
 #if defined(SLUICE_HAS_MPI) && SLUICE_HAS_MPI

@@ -1,5 +1,4 @@
-/// \file
-/// Ranks on GPUs: NCCL.
+// Ranks on GPUs: NCCL.
 #pragma once
 
 #include <sluice/backend/config.hpp>

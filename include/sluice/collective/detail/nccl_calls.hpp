@@ -1,5 +1,4 @@
-/// \file
-/// NCCL's calls, with every result checked. Included where NCCL is there.
+// NCCL's calls, with every result checked. Included where NCCL is there.
 #pragma once
 
 #include <sluice/backend/config.hpp>

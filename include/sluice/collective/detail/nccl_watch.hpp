@@ -1,5 +1,4 @@
-/// \file
-/// A rank's communicator of NCCL's, and the thread that ends it when the others are gone. Included where NCCL is there.
+// A rank's communicator of NCCL's, and the thread that ends it when the others are gone. Included where NCCL is there.
 #pragma once
 
 #include <sluice/backend/config.hpp>

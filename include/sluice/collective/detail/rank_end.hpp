@@ -1,5 +1,4 @@
-/// \file
-/// What a communicator does for its rank, whatever it is made of.
+// What a communicator does for its rank, whatever it is made of.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,4 @@
-/// \file
-/// Where work is being handed to: to a stream that runs it, or to a capture.
+// Where work is being handed to: to a stream that runs it, or to a capture.
 #pragma once
 
 #include <sluice/backend/graph_concept.hpp>

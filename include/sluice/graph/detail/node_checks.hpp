@@ -1,5 +1,4 @@
-/// \file
-/// What the nodes of a builder's graph take, checked when the program is compiled or when they are added.
+// What the nodes of a builder's graph take, checked when the program is compiled or when they are added.
 #pragma once
 
 #include <string>

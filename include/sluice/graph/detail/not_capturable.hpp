@@ -1,5 +1,4 @@
-/// \file
-/// How work says that it cannot be captured.
+// How work says that it cannot be captured.
 #pragma once
 
 #include <string>

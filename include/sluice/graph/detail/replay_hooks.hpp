@@ -1,5 +1,4 @@
-/// \file
-/// What captured work wants to be told of each replay.
+// What captured work wants to be told of each replay.
 #pragma once
 
 #include <utility>

@@ -1,5 +1,4 @@
-/// \file
-/// Which memory of sluice's lives, told apart from what lay at the same addresses before.
+// Which memory of sluice's lives, told apart from what lay at the same addresses before.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// What the owners of device and of pinned memory have in common.
+// What the owners of device and of pinned memory have in common.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// The span of whatever holds elements, and where those are.
+// The span of whatever holds elements, and where those are.
 #pragma once
 
 #include <cstddef>

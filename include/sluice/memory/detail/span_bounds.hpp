@@ -1,5 +1,4 @@
-/// \file
-/// What spans check.
+// What spans check.
 #pragma once
 
 #include <cstddef>

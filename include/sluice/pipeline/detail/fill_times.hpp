@@ -1,5 +1,4 @@
-/// \file
-/// When a source's batches were filled and taken: a ring of notes for the last ones.
+// When a source's batches were filled and taken: a ring of notes for the last ones.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// Places of batches that are made of two sources' batches.
+// Places of batches that are made of two sources' batches.
 #pragma once
 
 #include <cstddef>

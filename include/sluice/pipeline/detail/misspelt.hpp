@@ -1,6 +1,5 @@
-/// \file
-/// What the compiler says of stages, pipelines and sources that are made of something else: a sentence, where no deduction guide
-/// would fit and it would list them all.
+// What the compiler says of stages, pipelines and sources that are made of something else: a sentence, where no deduction guide
+// would fit and it would list them all.
 #pragma once
 
 #include <concepts>

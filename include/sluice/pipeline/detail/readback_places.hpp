@@ -1,5 +1,4 @@
-/// \file
-/// The pinned memory that a readback copies to.
+// The pinned memory that a readback copies to.
 #pragma once
 
 #include <bit>

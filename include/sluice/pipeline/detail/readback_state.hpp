@@ -1,5 +1,4 @@
-/// \file
-/// What a readback shares with the graphs that its pushes were captured into.
+// What a readback shares with the graphs that its pushes were captured into.
 #pragma once
 
 #include <cstddef>

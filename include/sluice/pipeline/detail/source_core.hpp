@@ -1,5 +1,4 @@
-/// \file
-/// A source below the types of its batches: its slots' books, its workers, and what its caller waits for.
+// A source below the types of its batches: its slots' books, its workers, and what its caller waits for.
 #pragma once
 
 #include <cstddef>

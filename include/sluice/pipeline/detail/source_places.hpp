@@ -1,5 +1,4 @@
-/// \file
-/// A source's slots with the batches in them, and how its `fill` can be called for them.
+// A source's slots with the batches in them, and how its `fill` can be called for them.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// A source's slots: who holds them, what still reads them, and which may be filled next.
+// A source's slots: who holds them, what still reads them, and which may be filled next.
 #pragma once
 
 #include <cstddef>

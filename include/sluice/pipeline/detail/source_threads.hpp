@@ -1,5 +1,4 @@
-/// \file
-/// A source's lock and its worker threads, whose types their bodies alone know.
+// A source's lock and its worker threads, whose types their bodies alone know.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// Functions of each value on CUDA devices.
+// Functions of each value on CUDA devices.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-/// \file
-/// Threads that work on a row together, a few lanes of a warp or a block, and how a block brings values to shared memory and back.
+// Threads that work on a row together, a few lanes of a warp or a block, and how a block brings values to shared memory and back.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,5 +1,4 @@
-/// \file
-/// How kernels are launched.
+// How kernels are launched.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,7 +1,6 @@
-/// \file
-/// A warp's walk over values that lie one behind the other, and over the rows that they are in. The work is
-/// shared out by values, so that it is balanced however the rows are: a million short ones, or one with
-/// everything.
+// A warp's walk over values that lie one behind the other, and over the rows that they are in. The work is
+// shared out by values, so that it is balanced however the rows are: a million short ones, or one with
+// everything.
 #pragma once
 
 #include <cstdint>

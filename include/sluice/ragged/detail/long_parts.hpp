@@ -1,6 +1,5 @@
-/// \file
-/// The temporary memory of operations that cut long rows into parts. Both backends take it, though the Host one has
-/// no use for it, so that a workspace which is too small is refused by both.
+// The temporary memory of operations that cut long rows into parts. Both backends take it, though the Host one has
+// no use for it, so that a workspace which is too small is refused by both.
 #pragma once
 
 #include <cstddef>

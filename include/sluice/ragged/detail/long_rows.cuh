@@ -1,8 +1,7 @@
-/// \file
-/// Rows that are too long for one block, cut into parts that all blocks share.
-///
-/// One launch notes the parts in a list, later ones work on them. The order of rows in the list is by chance, but the
-/// parts of one row are neighbours in it, so that no result depends on it.
+// Rows that are too long for one block, cut into parts that all blocks share.
+//
+// One launch notes the parts in a list, later ones work on them. The order of rows in the list is by chance, but the
+// parts of one row are neighbours in it, so that no result depends on it.
 #pragma once
 
 #include <sluice/memory/copy.hpp>

@@ -1,5 +1,4 @@
-/// \file
-/// Arithmetic that kernels and the host have in common.
+// Arithmetic that kernels and the host have in common.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-/// \file
-/// What the concepts of operands.hpp look at.
+// What the concepts of operands.hpp look at.
 #pragma once
 
 #include <concepts>

@@ -1,5 +1,4 @@
-/// \file
-/// How rows are sorted by a key on CUDA devices.
+// How rows are sorted by a key on CUDA devices.
 #pragma once
 
 #include <bit>

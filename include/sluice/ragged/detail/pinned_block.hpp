@@ -1,5 +1,4 @@
-/// \file
-/// Pinned memory that knows until when it is being read.
+// Pinned memory that knows until when it is being read.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// Reductions of rows on CUDA devices.
+// Reductions of rows on CUDA devices.
 #pragma once
 
 #include <cstddef>

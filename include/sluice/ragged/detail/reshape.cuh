@@ -1,5 +1,4 @@
-/// \file
-/// How operations that make rows of other rows run on CUDA devices.
+// How operations that make rows of other rows run on CUDA devices.
 #pragma once
 
 #include <concepts>

@@ -1,16 +1,15 @@
-/// \file
-/// What the operations that make rows out of other rows are built from, and how the Host backend carries it
-/// out. reshape.cuh does the same on CUDA devices.
-///
-/// An operation is a *plan*: a small trivially copyable struct with
-///
-/// - `rows()`, how many rows there will be, and `length(row)` of each,
-/// - `source(row, position)`, the address of the value that comes there,
-/// - `limit()`, the length that no row may exceed, and `refused()`, what an operand could not hold: the
-///   operand has no rows then, and the result must not look as if that were all,
-/// - `aligned(bytes)`, whether all its sources lie at multiples of so many bytes; the host asks.
-///
-/// All but the last read device memory.
+// What the operations that make rows out of other rows are built from, and how the Host backend carries it
+// out. reshape.cuh does the same on CUDA devices.
+//
+// An operation is a *plan*: a small trivially copyable struct with
+//
+// - `rows()`, how many rows there will be, and `length(row)` of each,
+// - `source(row, position)`, the address of the value that comes there,
+// - `limit()`, the length that no row may exceed, and `refused()`, what an operand could not hold: the
+//   operand has no rows then, and the result must not look as if that were all,
+// - `aligned(bytes)`, whether all its sources lie at multiples of so many bytes; the host asks.
+//
+// All but the last read device memory.
 #pragma once
 
 #include <cstddef>

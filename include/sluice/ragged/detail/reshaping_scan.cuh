@@ -1,5 +1,4 @@
-/// \file
-/// Sums before each row, of lengths that only the device knows: offsets, and places of what is kept.
+// Sums before each row, of lengths that only the device knows: offsets, and places of what is kept.
 #pragma once
 
 #include <cstdint>

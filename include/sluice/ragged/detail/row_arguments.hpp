@@ -1,5 +1,4 @@
-/// \file
-/// Streams, views and memory from what the row operations are given, and the checks that the host can make.
+// Streams, views and memory from what the row operations are given, and the checks that the host can make.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,7 @@
-/// \file
-/// What the row operations do with the values of a row, on every backend.
-///
-/// A reduction has `Accumulator init()`, `take(accumulator, value, position)`, `merge(earlier, later)` and
-/// `finish(accumulator, length)`. `take` adds a value, and `merge` the accumulator of later values.
+// What the row operations do with the values of a row, on every backend.
+//
+// A reduction has `Accumulator init()`, `take(accumulator, value, position)`, `merge(earlier, later)` and
+// `finish(accumulator, length)`. `take` adds a value, and `merge` the accumulator of later values.
 #pragma once
 
 #include <cmath>

@@ -1,11 +1,10 @@
-/// \file
-/// How blocks share the rows of a ragged batch.
-///
-/// Whatever the lengths, each block gets about the same number of rows and values together, and goes through them
-/// in tiles: consecutive rows whose values fit into shared memory, read side by side however short the rows are. A
-/// row that is longer than a tile is one block's, by itself. Counts and offsets are read where this runs. (That
-/// rows and values are weighed together follows D. Merrill and M. Garland, "Merge-based parallel sparse
-/// matrix-vector multiplication", SC 2016; unlike there, no row is cut.)
+// How blocks share the rows of a ragged batch.
+//
+// Whatever the lengths, each block gets about the same number of rows and values together, and goes through them
+// in tiles: consecutive rows whose values fit into shared memory, read side by side however short the rows are. A
+// row that is longer than a tile is one block's, by itself. Counts and offsets are read where this runs. (That
+// rows and values are weighed together follows D. Merrill and M. Garland, "Merge-based parallel sparse
+// matrix-vector multiplication", SC 2016; unlike there, no row is cut.)
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,5 +1,4 @@
-/// \file
-/// Softmax and exclusive sums on CUDA devices.
+// Softmax and exclusive sums on CUDA devices.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-/// \file
-/// Launches of the kernels that sort rows, and those that sort rows which do not fit into shared memory.
+// Launches of the kernels that sort rows, and those that sort rows which do not fit into shared memory.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-/// \file
-/// Sorts rows that fit into shared memory; see sort.cuh.
+// Sorts rows that fit into shared memory; see sort.cuh.
 #pragma once
 
 #include <cstddef>

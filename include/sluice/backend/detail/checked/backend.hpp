@@ -1,5 +1,4 @@
-/// \file
-/// What `Checked` consists of: each call forwarded, and told to the checker.
+// What `Checked` consists of: each call forwarded, and told to the checker.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// The checker.
+// The checker.
 #pragma once
 
 #include <sluice/backend/detail/checked/interface.hpp>

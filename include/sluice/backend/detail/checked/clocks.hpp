@@ -1,5 +1,4 @@
-/// \file
-/// Vector clocks: what is known to be over where.
+// Vector clocks: what is known to be over where.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// What graphs read and write, and in which order.
+// What graphs read and write, and in which order.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// The part of `Checked` that deals with graphs.
+// The part of `Checked` that deals with graphs.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// What the checked backend and the parts of sluice that know of accesses tell the checker. Declarations alone.
+// What the checked backend and the parts of sluice that know of accesses tell the checker. Declarations alone.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,5 @@
-/// \file
-/// What buffers, blocks, results, graphs and collectives tell the checker: the one interface between them. A pipeline has
-/// `PipelineChecks`, a source `SourceChecks`.
+// What buffers, blocks, results, graphs and collectives tell the checker: the one interface between them. A pipeline has
+// `PipelineChecks`, a source `SourceChecks`.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// What the calling thread does at the moment, as the checker takes it.
+// What the calling thread does at the moment, as the checker takes it.
 #pragma once
 
 #include <cstddef>

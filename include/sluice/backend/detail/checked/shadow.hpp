@@ -1,5 +1,4 @@
-/// \file
-/// What is known of memory: allocations, and the accesses that later ones must come after.
+// What is known of memory: allocations, and the accesses that later ones must come after.
 #pragma once
 
 #include <cstddef>

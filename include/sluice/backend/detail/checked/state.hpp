@@ -1,5 +1,4 @@
-/// \file
-/// All that the checker knows.
+// All that the checker knows.
 #pragma once
 
 #include <array>

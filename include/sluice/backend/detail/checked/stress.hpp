@@ -1,5 +1,4 @@
-/// \file
-/// What streams run between operations under stress.
+// What streams run between operations under stress.
 #pragma once
 
 #include <atomic>

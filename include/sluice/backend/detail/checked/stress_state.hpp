@@ -1,5 +1,4 @@
-/// \file
-/// What a stress scope has set, and what is drawn from its seed.
+// What a stress scope has set, and what is drawn from its seed.
 #pragma once
 
 #include <atomic>

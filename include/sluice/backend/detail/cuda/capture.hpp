@@ -1,5 +1,4 @@
-/// \file
-/// What a stream's capture has come to, and where it goes on.
+// What a stream's capture has come to, and where it goes on.
 #pragma once
 
 #include <sluice/backend/detail/cuda/error.hpp>

@@ -1,6 +1,5 @@
-/// \file
-/// Whether a default stream has been used, the legacy one or the calling thread's own, of whose work a capture on another stream sees
-/// nothing.
+// Whether a default stream has been used, the legacy one or the calling thread's own, of whose work a capture on another stream sees
+// nothing.
 #pragma once
 
 #include <sluice/backend/detail/atomic.hpp>

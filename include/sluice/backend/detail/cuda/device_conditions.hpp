@@ -1,5 +1,4 @@
-/// \file
-/// How a kernel decides a conditional node.
+// How a kernel decides a conditional node.
 #pragma once
 
 #include <sluice/backend/config.hpp>

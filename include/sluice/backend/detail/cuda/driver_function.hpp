@@ -1,5 +1,4 @@
-/// \file
-/// Functions of the driver's that the CUDA runtime does not have.
+// Functions of the driver's that the CUDA runtime does not have.
 #pragma once
 
 #include <sluice/backend/detail/cuda/error.hpp>

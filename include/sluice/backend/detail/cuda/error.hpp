@@ -1,5 +1,4 @@
-/// \file
-/// Every result of the CUDA runtime is checked.
+// Every result of the CUDA runtime is checked.
 #pragma once
 
 #include <sluice/backend/config.hpp>

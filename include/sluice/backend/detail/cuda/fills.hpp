@@ -1,5 +1,4 @@
-/// \file
-/// The Cuda backend's fills with elements of several bytes.
+// The Cuda backend's fills with elements of several bytes.
 #pragma once
 
 #include <sluice/backend/detail/cuda/driver_function.hpp>

@@ -1,5 +1,4 @@
-/// \file
-/// What the Cuda backend's graphs are made of.
+// What the Cuda backend's graphs are made of.
 #pragma once
 
 #include <sluice/backend/detail/cuda/error.hpp>

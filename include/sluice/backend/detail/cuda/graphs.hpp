@@ -1,5 +1,4 @@
-/// \file
-/// The Cuda backend's graphs.
+// The Cuda backend's graphs.
 #pragma once
 
 #include <sluice/backend/detail/cuda/capture.hpp>

@@ -1,5 +1,4 @@
-/// \file
-/// What host functions of CUDA streams have thrown.
+// What host functions of CUDA streams have thrown.
 #pragma once
 
 #include <sluice/backend/detail/stream_failures.hpp>

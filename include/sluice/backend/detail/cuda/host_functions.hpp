@@ -1,5 +1,4 @@
-/// \file
-/// Host functions in the order of CUDA streams.
+// Host functions in the order of CUDA streams.
 #pragma once
 
 #include <sluice/backend/detail/cuda/error.hpp>

@@ -1,5 +1,4 @@
-/// \file
-/// Where a kernel goes that is launched without a stream.
+// Where a kernel goes that is launched without a stream.
 #pragma once
 
 namespace sluice::detail {

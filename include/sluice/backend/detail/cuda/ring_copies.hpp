@@ -1,5 +1,4 @@
-/// \file
-/// The Cuda backend's copies whose destination is found when they run.
+// The Cuda backend's copies whose destination is found when they run.
 #pragma once
 
 #include <sluice/backend/detail/cuda/error.hpp>

@@ -1,5 +1,4 @@
-/// \file
-/// The Cuda backend's semaphores.
+// The Cuda backend's semaphores.
 #pragma once
 
 #include <sluice/backend/detail/cuda/error.hpp>

@@ -1,5 +1,4 @@
-/// \file
-/// The Cuda backend's shares of a device: green contexts.
+// The Cuda backend's shares of a device: green contexts.
 #pragma once
 
 #include <sluice/backend/detail/cuda/error.hpp>

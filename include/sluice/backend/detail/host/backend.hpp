@@ -1,5 +1,4 @@
-/// \file
-/// What the Host backend consists of.
+// What the Host backend consists of.
 #pragma once
 
 #include <cstddef>

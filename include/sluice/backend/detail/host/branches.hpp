@@ -1,5 +1,4 @@
-/// \file
-/// How a host graph's independent branches run at the same time.
+// How a host graph's independent branches run at the same time.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,4 @@
-/// \file
-/// The capture of a host stream: what it has recorded, and which streams belong to it.
+// The capture of a host stream: what it has recorded, and which streams belong to it.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,4 @@
-/// \file
-/// A host event: a counter of records made, and of records reached.
+// A host event: a counter of records made, and of records reached.
 #pragma once
 
 #include <atomic>

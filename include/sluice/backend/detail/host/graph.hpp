@@ -1,5 +1,4 @@
-/// \file
-/// A host graph: recorded work.
+// A host graph: recorded work.
 #pragma once
 
 #include <cerrno>

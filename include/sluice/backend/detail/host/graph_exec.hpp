@@ -1,5 +1,4 @@
-/// \file
-/// What replays a host graph.
+// What replays a host graph.
 #pragma once
 
 #include <cstddef>

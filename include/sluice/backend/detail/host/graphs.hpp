@@ -1,5 +1,4 @@
-/// \file
-/// The Host backend's graphs.
+// The Host backend's graphs.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// What device memory the host has given out.
+// What device memory the host has given out.
 #pragma once
 
 #include <cstddef>

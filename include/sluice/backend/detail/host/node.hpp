@@ -1,5 +1,4 @@
-/// \file
-/// One piece of work in a host graph.
+// One piece of work in a host graph.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// A host stream: it runs what it is handed, in order, on a thread of its own or on the caller's.
+// A host stream: it runs what it is handed, in order, on a thread of its own or on the caller's.
 #pragma once
 
 #include <array>

@@ -1,5 +1,4 @@
-/// \file
-/// A host semaphore: a counter that rises, which queues and threads wait for.
+// A host semaphore: a counter that rises, which queues and threads wait for.
 #pragma once
 
 #include <atomic>

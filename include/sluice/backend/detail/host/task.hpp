@@ -1,5 +1,4 @@
-/// \file
-/// A unit of work for a host stream.
+// A unit of work for a host stream.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// Threads that lend themselves to replays.
+// Threads that lend themselves to replays.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// What a communicator tells the checker: the one interface between them.
+// What a communicator tells the checker: the one interface between them.
 #pragma once
 
 #include <sluice/backend/detail/checked/interface.hpp>

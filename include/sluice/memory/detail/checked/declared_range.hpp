@@ -1,5 +1,4 @@
-/// \file
-/// The bytes of what is said to be read or written.
+// The bytes of what is said to be read or written.
 #pragma once
 
 #include <sluice/backend/detail/checked/interface.hpp>

@@ -1,5 +1,4 @@
-/// \file
-/// What tells a batch from others, as far as captured work is concerned.
+// What tells a batch from others, as far as captured work is concerned.
 #pragma once
 
 #include <concepts>

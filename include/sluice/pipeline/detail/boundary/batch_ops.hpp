@@ -1,5 +1,4 @@
-/// \file
-/// What a pipeline's core does with batches and slots, whatever their type.
+// What a pipeline's core does with batches and slots, whatever their type.
 #pragma once
 
 #include <cstddef>

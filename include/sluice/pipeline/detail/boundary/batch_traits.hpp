@@ -1,5 +1,4 @@
-/// \file
-/// What the type of a batch or a slot says of it.
+// What the type of a batch or a slot says of it.
 #pragma once
 
 #include <array>

@@ -1,6 +1,5 @@
-/// \file
-/// What is deduced where a stage or a slot maker can only be moved and is given by its name, and for an option that there is not:
-/// so a sentence comes first.
+// What is deduced where a stage or a slot maker can only be moved and is given by its name, and for an option that there is not:
+// so a sentence comes first.
 #pragma once
 
 #include <concepts>

@@ -1,5 +1,4 @@
-/// \file
-/// How a pipeline's shape follows from what its callables take.
+// How a pipeline's shape follows from what its callables take.
 #pragma once
 
 #include <array>

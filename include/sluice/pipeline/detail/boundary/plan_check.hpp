@@ -1,5 +1,4 @@
-/// \file
-/// What the compiler says of stages and slot makers that do not fit together.
+// What the compiler says of stages and slot makers that do not fit together.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// The plan of a pipeline as data: what is the same code for all pipelines reads it from here.
+// The plan of a pipeline as data: what is the same code for all pipelines reads it from here.
 #pragma once
 
 #include <array>

@@ -1,6 +1,5 @@
-/// \file
-/// A pipeline's shape: what each stage reads, which stages wait for which, and where they run. The one list from which
-/// every schedule takes its order.
+// A pipeline's shape: what each stage reads, which stages wait for which, and where they run. The one list from which
+// every schedule takes its order.
 #pragma once
 
 #include <array>

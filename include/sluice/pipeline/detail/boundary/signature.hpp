@@ -1,5 +1,4 @@
-/// \file
-/// What a stage's callable takes.
+// What a stage's callable takes.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// The one place that calls a stage's callable, and what a pipeline's core is told of its stages and slots.
+// The one place that calls a stage's callable, and what a pipeline's core is told of its stages and slots.
 #pragma once
 
 #include <concepts>

@@ -1,5 +1,4 @@
-/// \file
-/// What a stage says that it reads and writes besides its slots.
+// What a stage says that it reads and writes besides its slots.
 #pragma once
 
 #include <type_traits>

@@ -1,5 +1,4 @@
-/// \file
-/// What a source or a pipeline of a checked backend tells of what its slots own, and what stress does to that.
+// What a source or a pipeline of a checked backend tells of what its slots own, and what stress does to that.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// What a pipeline of a checked backend tells of its stages, slots and batches.
+// What a pipeline of a checked backend tells of its stages, slots and batches.
 #pragma once
 
 #include <cstddef>

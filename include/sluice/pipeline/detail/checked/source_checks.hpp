@@ -1,5 +1,4 @@
-/// \file
-/// What a source tells the checker: the one interface between them.
+// What a source tells the checker: the one interface between them.
 #pragma once
 
 #include <cstddef>

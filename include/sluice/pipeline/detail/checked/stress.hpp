@@ -1,5 +1,4 @@
-/// \file
-/// What stress does to a checked pipeline: which slots are poisoned when, and in which order its stages are enqueued.
+// What stress does to a checked pipeline: which slots are poisoned when, and in which order its stages are enqueued.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// Which memory a value names or owns, for the checker.
+// Which memory a value names or owns, for the checker.
 #pragma once
 
 #include <concepts>

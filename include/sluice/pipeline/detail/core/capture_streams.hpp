@@ -1,5 +1,4 @@
-/// \file
-/// The streams on which the stages of whole steps are captured, and the waits between them within one graph.
+// The streams on which the stages of whole steps are captured, and the waits between them within one graph.
 #pragma once
 
 #include <cstddef>

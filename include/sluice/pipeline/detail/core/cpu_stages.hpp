@@ -1,5 +1,4 @@
-/// \file
-/// What CPU stages need: threads, and batches that these read later.
+// What CPU stages need: threads, and batches that these read later.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// What a pipeline asks of what runs its schedule, and the two schedules that hold nothing back: overlapped and serial.
+// What a pipeline asks of what runs its schedule, and the two schedules that hold nothing back: overlapped and serial.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// Where a fault came from, as far as that can be told, and what is refused when a pipeline is made.
+// Where a fault came from, as far as that can be told, and what is refused when a pipeline is made.
 #pragma once
 
 #include <cstddef>

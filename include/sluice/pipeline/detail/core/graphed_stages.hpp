@@ -1,5 +1,4 @@
-/// \file
-/// Schedule::graphed where some stages cannot be captured: each other stage's work on a batch is a graph of its own.
+// Schedule::graphed where some stages cannot be captured: each other stage's work on a batch is a graph of its own.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// Schedule::graphed where all stages can be captured: the work on one or more batches is one graph.
+// Schedule::graphed where all stages can be captured: the work on one or more batches is one graph.
 #pragma once
 
 #include <cstddef>

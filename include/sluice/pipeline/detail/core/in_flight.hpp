@@ -1,5 +1,4 @@
-/// \file
-/// How far a pipeline may be ahead of its stages.
+// How far a pipeline may be ahead of its stages.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// Numbers for keys, so that keys that come again are compared as numbers.
+// Numbers for keys, so that keys that come again are compared as numbers.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// Which batches' times are noted, and which of the noted ones a report is about.
+// Which batches' times are noted, and which of the noted ones a report is about.
 #pragma once
 
 #include <cstddef>

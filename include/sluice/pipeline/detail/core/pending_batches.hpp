@@ -1,5 +1,4 @@
-/// \file
-/// Batches that wait for stages, with what tells them apart.
+// Batches that wait for stages, with what tells them apart.
 #pragma once
 
 #include <bit>

@@ -1,5 +1,4 @@
-/// \file
-/// A pipeline without the types of its stages and batches: all that it does, compiled once for a backend.
+// A pipeline without the types of its stages and batches: all that it does, compiled once for a backend.
 #pragma once
 
 #include <cstddef>

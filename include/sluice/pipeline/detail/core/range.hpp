@@ -1,5 +1,4 @@
-/// \file
-/// Named ranges for a listener.
+// Named ranges for a listener.
 #pragma once
 
 #include <atomic>

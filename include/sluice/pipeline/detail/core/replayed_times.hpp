@@ -1,5 +1,4 @@
-/// \file
-/// When stages worked on batches within graphs of steps: events that the graphs record.
+// When stages worked on batches within graphs of steps: events that the graphs record.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// Which schedule is fastest: the order of the trials, and what they measure. Knows nothing of pipelines.
+// Which schedule is fastest: the order of the trials, and what they measure. Knows nothing of pipelines.
 #pragma once
 
 #include <array>

@@ -1,5 +1,4 @@
-/// \file
-/// The slots of a pipeline's stages.
+// The slots of a pipeline's stages.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// The stages of a pipeline with their slots, streams and marks, whatever their types, and the one place that calls a stage.
+// The stages of a pipeline with their slots, streams and marks, whatever their types, and the one place that calls a stage.
 #pragma once
 
 #include <atomic>

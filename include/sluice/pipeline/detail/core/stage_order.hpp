@@ -1,5 +1,4 @@
-/// \file
-/// The marks by which the stages of a pipeline wait for each other.
+// The marks by which the stages of a pipeline wait for each other.
 #pragma once
 
 #include <bit>

@@ -1,5 +1,4 @@
-/// \file
-/// How often each stage of a pipeline runs, and which slot a batch's work is in then.
+// How often each stage of a pipeline runs, and which slot a batch's work is in then.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// Which multiprocessors the stages of a pipeline have.
+// Which multiprocessors the stages of a pipeline have.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// Where the stages of a pipeline run.
+// Where the stages of a pipeline run.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// When stages worked on batches: events before and after, for the last batches.
+// When stages worked on batches: events before and after, for the last batches.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// Graphs of pipeline steps, each under a key that tells what its work read on the host.
+// Graphs of pipeline steps, each under a key that tells what its work read on the host.
 #pragma once
 
 #include <array>

@@ -1,5 +1,4 @@
-/// \file
-/// How many batches each stage of a captured step is behind the first one.
+// How many batches each stage of a captured step is behind the first one.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-/// \file
-/// What operations on rows tell the checker.
+// What operations on rows tell the checker.
 #pragma once
 
 #include <cstddef>

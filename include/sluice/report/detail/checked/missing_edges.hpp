@@ -1,5 +1,4 @@
-/// \file
-/// What the checker has found between a pipeline's stages, for its report.
+// What the checker has found between a pipeline's stages, for its report.
 #pragma once
 
 #include <cstddef>
