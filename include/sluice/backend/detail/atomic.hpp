@@ -10,8 +10,7 @@ template <class T>
 class Atomic {
 public:
     SLUICE_ALWAYS_INLINE Atomic(T value = 0) noexcept : value_(value) {}
-    Atomic(const Atomic&) = delete;
-    Atomic& operator=(const Atomic&) = delete;
+    Atomic& operator=(Atomic&&) = delete;
 
     SLUICE_ALWAYS_INLINE T load(int order = __ATOMIC_RELAXED) const noexcept {
         return __atomic_load_n(&value_, order);

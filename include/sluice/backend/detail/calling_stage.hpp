@@ -15,8 +15,7 @@ public:
         : core_(core), stage_of_(stage_of), outer_(innermost()) {
         innermost() = this;
     }
-    CallingPipeline(const CallingPipeline&) = delete;
-    CallingPipeline& operator=(const CallingPipeline&) = delete;
+    CallingPipeline& operator=(CallingPipeline&&) = delete;
     ~CallingPipeline() { innermost() = outer_; }
 
     /// The name of the stage whose callable this thread is in; null where it is in none.

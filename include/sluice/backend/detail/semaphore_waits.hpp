@@ -50,8 +50,7 @@ public:
     class Together {
     public:
         Together(Ours ours, const void* context);
-        Together(const Together&) = delete;
-        Together& operator=(const Together&) = delete;
+        Together& operator=(Together&&) = delete;
         ~Together();
 
     private:

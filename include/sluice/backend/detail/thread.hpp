@@ -74,9 +74,7 @@ inline void sleep_thread(std::int64_t nanoseconds) noexcept {
 /// Threads wait for it with a mutex locked, which they let go of meanwhile.
 class Condition {
 public:
-    Condition() = default;
-    Condition(const Condition&) = delete;
-    Condition& operator=(const Condition&) = delete;
+    Condition& operator=(Condition&&) = delete;
     ~Condition() { (void)pthread_cond_destroy(&condition_); }
 
     void notify_one() noexcept { (void)pthread_cond_signal(&condition_); }

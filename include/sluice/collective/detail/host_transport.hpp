@@ -11,9 +11,7 @@ namespace sluice::detail {
 /// What moves the data of one group of ranks. Called by the threads that run the ranks' streams.
 class HostTransport {
 public:
-    HostTransport() = default;
-    HostTransport(const HostTransport&) = delete;
-    HostTransport& operator=(const HostTransport&) = delete;
+    HostTransport& operator=(HostTransport&&) = delete;
     virtual ~HostTransport() = default;
 
     /// Takes `rank`'s part in a collective, and returns when its memory is complete and may be changed. Throws `Error`

@@ -85,8 +85,7 @@ private:
     class Turn {
     public:
         explicit Turn(MpiTransport& of) noexcept : of_(of) {}
-        Turn(const Turn&) = delete;
-        Turn& operator=(const Turn&) = delete;
+        Turn& operator=(Turn&&) = delete;
         ~Turn() {
             const std::lock_guard lock(of_.mutex_);
             of_.busy_ = false;

@@ -76,8 +76,7 @@ public:
         std::thread([watch] { watch->work(); }).detach();
         return watch;
     }
-    NcclWatch(const NcclWatch&) = delete;
-    NcclWatch& operator=(const NcclWatch&) = delete;
+    NcclWatch& operator=(NcclWatch&&) = delete;
     ~NcclWatch() = default;
 
     int rank() const noexcept { return rank_; }

@@ -18,8 +18,7 @@ template <Backend B>
 class RankEnd {
 public:
     RankEnd(int rank, int ranks, int device) : rank_(rank), ranks_(ranks), device_(device) {}
-    RankEnd(const RankEnd&) = delete;
-    RankEnd& operator=(const RankEnd&) = delete;
+    RankEnd& operator=(RankEnd&&) = delete;
     virtual ~RankEnd() = default;
 
     int rank() const noexcept { return rank_; }

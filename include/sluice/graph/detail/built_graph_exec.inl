@@ -35,8 +35,7 @@ auto make_node_task(F task) {
 template <GraphBackend B>
 struct BasicBuiltGraphExec<B>::Tasks {
     Tasks() : launched(EventOptions{.sleep_while_waiting = true}) {}
-    Tasks(const Tasks&) = delete;
-    Tasks& operator=(const Tasks&) = delete;
+    Tasks& operator=(Tasks&&) = delete;
     ~Tasks() { launched.settle(); }
 
     detail::List<std::pair<std::size_t, detail::Shared<void>>> current; // by the nodes' indices

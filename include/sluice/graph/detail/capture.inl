@@ -52,8 +52,7 @@ public:
     LedgerScope() noexcept : former_(capture_ledger()) {
         capture_ledger() = CaptureLedger{.depth = former_.depth + 1};
     }
-    LedgerScope(const LedgerScope&) = delete;
-    LedgerScope& operator=(const LedgerScope&) = delete;
+    LedgerScope& operator=(LedgerScope&&) = delete;
     ~LedgerScope() { capture_ledger() = former_; }
 
 private:

@@ -31,15 +31,13 @@ struct ControlFlow {
     // Within one of the condition's bodies, also when that throws.
     struct Inside {
         Inside(Condition& inside, Within within) : condition(inside) { condition.within_ = within; }
-        Inside(const Inside&) = delete;
-        Inside& operator=(const Inside&) = delete;
+        Inside& operator=(Inside&&) = delete;
         ~Inside() { condition.within_ = Within::none; }
         Condition& condition;
     };
     struct Deeper {
         Deeper() { ++body_depth(); }
-        Deeper(const Deeper&) = delete;
-        Deeper& operator=(const Deeper&) = delete;
+        Deeper& operator=(Deeper&&) = delete;
         ~Deeper() { --body_depth(); }
     };
 

@@ -16,8 +16,7 @@ namespace sluice {
 template <class T, Backend B>
 struct DeviceScalar<T, B>::Slot {
     Slot() : value(1), sent(EventOptions{.sleep_while_waiting = true}) {}
-    Slot(const Slot&) = delete;
-    Slot& operator=(const Slot&) = delete;
+    Slot& operator=(Slot&&) = delete;
     ~Slot() { sent.settle(); }
 
     PinnedBuffer<T, B> value;

@@ -53,8 +53,7 @@ BasicGraphBuilder<B>::BasicGraphBuilder(BodyTag, typename B::NativeGraph body,
         detail::Shared<BasicGraph<B>> around;
         Body(typename B::NativeGraph native, detail::Shared<BasicGraph<B>> of)
             : graph(BasicGraph<B>::from_native_handle(native)), around(std::move(of)) {}
-        Body(const Body&) = delete;
-        Body& operator=(const Body&) = delete;
+        Body& operator=(Body&&) = delete;
         ~Body() { (void)graph.release(); }
     };
     const auto owned = detail::make_shared_value<Body>(body, std::move(around));

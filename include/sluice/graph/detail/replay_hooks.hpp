@@ -27,9 +27,7 @@ using ReplayExec = typename ReplayExecOf<B>::type;
 template <Backend B>
 class ReplayHook {
 public:
-    ReplayHook() = default;
-    ReplayHook(const ReplayHook&) = delete;
-    ReplayHook& operator=(const ReplayHook&) = delete;
+    ReplayHook& operator=(ReplayHook&&) = delete;
     virtual ~ReplayHook() = default;
 
     /// The graph is about to be launched as `executable`. May wait for what its last launch left to be picked up. Throws `Error`.
@@ -60,8 +58,7 @@ class ReplayHooksScope {
 public:
     explicit ReplayHooksScope(ReplayHooks<B>* hooks) noexcept
         : former_(std::exchange(replay_hooks<B>(), hooks)) {}
-    ReplayHooksScope(const ReplayHooksScope&) = delete;
-    ReplayHooksScope& operator=(const ReplayHooksScope&) = delete;
+    ReplayHooksScope& operator=(ReplayHooksScope&&) = delete;
     ~ReplayHooksScope() { replay_hooks<B>() = former_; }
 
 private:

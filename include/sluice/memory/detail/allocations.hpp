@@ -23,8 +23,7 @@ struct MemoryBytes {
 /// Any thread may use it. Memory that is allocated in stream order is not in it.
 class Allocations {
 public:
-    Allocations(const Allocations&) = delete;
-    Allocations& operator=(const Allocations&) = delete;
+    Allocations& operator=(Allocations&&) = delete;
 
     /// The program's. Never destroyed: buffers of static storage may go after anything else.
     static Allocations& instance();

@@ -30,8 +30,7 @@ public:
     using Value = typename SourceBatch<Batch, B>::value_type;
 
     JoinedPlace() : none_{} {}
-    JoinedPlace(const JoinedPlace&) = delete;
-    JoinedPlace& operator=(const JoinedPlace&) = delete;
+    JoinedPlace& operator=(JoinedPlace&&) = delete;
     ~JoinedPlace() { clear(); }
 
     /// Nothing reads the former one.

@@ -124,8 +124,7 @@ public:
     explicit ReplayedResults(Shared<Places> places)
         : pool(std::move(places)),
           launches_(pool->depth() > 1 && has_ring_copies<B>(false) ? pool->depth() : 1) {}
-    ReplayedResults(const ReplayedResults&) = delete;
-    ReplayedResults& operator=(const ReplayedResults&) = delete;
+    ReplayedResults& operator=(ReplayedResults&&) = delete;
     ~ReplayedResults() {
         if (!latest().reached) // It comes after the others.
             latest().arrived.settle();

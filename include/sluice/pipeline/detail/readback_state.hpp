@@ -367,8 +367,7 @@ void ReadbackState<T, B>::hand_over() {
         ReadbackState* state;
         Entry entry; // Its place stays in use, whatever the handler does.
         Handing(ReadbackState* of) noexcept : state(of), entry(of->pop()) { state->handing_ = true; }
-        Handing(const Handing&) = delete;
-        Handing& operator=(const Handing&) = delete;
+        Handing& operator=(Handing&&) = delete;
         ~Handing() {
             release(entry);
             state->handing_ = false;

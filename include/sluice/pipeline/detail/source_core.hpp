@@ -41,8 +41,7 @@ public:
     /// Throws `Error` for options that are out of their range, or do not go together.
     SourceCore(const SourceOptions<B>& options, void* source, Fill fill,
                typename SourceLedger<B>::Delete delete_slot);
-    SourceCore(const SourceCore&) = delete;
-    SourceCore& operator=(const SourceCore&) = delete;
+    SourceCore& operator=(SourceCore&&) = delete;
 
     /// Calls both for each slot and each worker, on this thread: the slot maker has to `add` what it makes. Throws `Error` with what
     /// they throw nested.

@@ -19,8 +19,7 @@ struct FillInProgress {
     bool stop = false;     // Whether it has called `stop`.
 
     explicit FillInProgress(const void* of) noexcept : source(of), outer(innermost()) { innermost() = this; }
-    FillInProgress(const FillInProgress&) = delete;
-    FillInProgress& operator=(const FillInProgress&) = delete;
+    FillInProgress& operator=(FillInProgress&&) = delete;
     ~FillInProgress() { innermost() = outer; }
 
     static FillInProgress*& innermost() noexcept {

@@ -105,8 +105,7 @@ public:
     SourceLedger(int of, Delete delete_slot, WhenAhead when_ahead = WhenAhead::wait)
         : device(of), drops(when_ahead != WhenAhead::wait),
           drops_oldest(when_ahead == WhenAhead::drop_oldest), delete_(delete_slot) {}
-    SourceLedger(const SourceLedger&) = delete;
-    SourceLedger& operator=(const SourceLedger&) = delete;
+    SourceLedger& operator=(SourceLedger&&) = delete;
 
     /// Takes on a slot, which is free, and which it owns if this doesn't throw.
     void add(Slot& slot);
@@ -214,8 +213,7 @@ template <Backend B>
 class SourceLedgerOwner {
 public:
     explicit SourceLedgerOwner(SourceLedger<B>* made) : ledger_(*made) {}
-    SourceLedgerOwner(const SourceLedgerOwner&) = delete;
-    SourceLedgerOwner& operator=(const SourceLedgerOwner&) = delete;
+    SourceLedgerOwner& operator=(SourceLedgerOwner&&) = delete;
     ~SourceLedgerOwner() { ledger_.abandon(); }
     SourceLedger<B>& operator*() const noexcept { return ledger_; }
     SourceLedger<B>* operator->() const noexcept { return &ledger_; }

@@ -13,8 +13,7 @@ namespace sluice::detail {
 class SourceLock {
 public:
     SourceLock();
-    SourceLock(const SourceLock&) = delete;
-    SourceLock& operator=(const SourceLock&) = delete;
+    SourceLock& operator=(SourceLock&&) = delete;
     ~SourceLock();
 
     void lock();
@@ -34,8 +33,7 @@ private:
 class SourceGuard {
 public:
     explicit SourceGuard(SourceLock& of) : of_(of) { lock(); }
-    SourceGuard(const SourceGuard&) = delete;
-    SourceGuard& operator=(const SourceGuard&) = delete;
+    SourceGuard& operator=(SourceGuard&&) = delete;
     ~SourceGuard() {
         if (held_)
             unlock();
@@ -58,8 +56,7 @@ private:
 class SourceThreads {
 public:
     SourceThreads();
-    SourceThreads(const SourceThreads&) = delete;
-    SourceThreads& operator=(const SourceThreads&) = delete;
+    SourceThreads& operator=(SourceThreads&&) = delete;
     ~SourceThreads();
 
     /// One more, which calls `work(source, worker)`. Throws `std::system_error` where there can be none.

@@ -295,8 +295,7 @@ private:
     class Seen {
     public:
         explicit Seen(const detail::checked::Snapshot& snapshot) noexcept : snapshot_(snapshot) {}
-        Seen(const Seen&) = delete;
-        Seen& operator=(const Seen&) = delete;
+        Seen& operator=(Seen&&) = delete;
         ~Seen() { detail::checked::host_saw(snapshot_, seen_); }
         bool whether(bool seen) const noexcept { return seen_ = seen; }
 

@@ -128,8 +128,7 @@ void count_poisoning() noexcept;
 class CallerScope {
 public:
     explicit CallerScope(Token token) noexcept : former_(std::exchange(current(), token)) {}
-    CallerScope(const CallerScope&) = delete;
-    CallerScope& operator=(const CallerScope&) = delete;
+    CallerScope& operator=(CallerScope&&) = delete;
     ~CallerScope() { current() = former_; }
     static Token& current() noexcept {
         thread_local Token token = 0;
@@ -160,8 +159,7 @@ using TokenOn = std::conditional_t<On, Token, NoScope>;
 class CallScope {
 public:
     explicit CallScope(Token token) noexcept : token_(token), scope_(token) {}
-    CallScope(const CallScope&) = delete;
-    CallScope& operator=(const CallScope&) = delete;
+    CallScope& operator=(CallScope&&) = delete;
     ~CallScope() {
         if (token_ != CallerScope::unknown)
             call_ended(token_, false);
@@ -201,8 +199,7 @@ std::uint32_t stage_label(const char* name);
 class Listening {
 public:
     Listening();
-    Listening(const Listening&) = delete;
-    Listening& operator=(const Listening&) = delete;
+    Listening& operator=(Listening&&) = delete;
     ~Listening();
     void begin_list();
     List<Range>& list(std::size_t number);
@@ -238,9 +235,7 @@ void not_thrown(const std::exception_ptr& thrown) noexcept;
 /// Memory of the host's that an object names: where it changes in this one's life, the calling thread has filled the object's batch.
 class NamedWrites {
 public:
-    NamedWrites() = default;
-    NamedWrites(const NamedWrites&) = delete;
-    NamedWrites& operator=(const NamedWrites&) = delete;
+    NamedWrites& operator=(NamedWrites&&) = delete;
     ~NamedWrites();
     void add(const Range& range);
 
@@ -266,9 +261,7 @@ void watch(const BatchRange* ranges, std::size_t count);
 /// Reads of pinned memory that a pipeline has yet to enqueue: until they are released, the memory must not be written.
 class HeldReads {
 public:
-    HeldReads() = default;
-    HeldReads(const HeldReads&) = delete;
-    HeldReads& operator=(const HeldReads&) = delete;
+    HeldReads& operator=(HeldReads&&) = delete;
     ~HeldReads();
     /// Stage `stage` will read batch `batch` there in a graph of `steps` steps, after what the stream `after` has been handed.
     void hold(const BatchRange* ranges, std::size_t count, std::uint32_t stage, std::uint64_t batch,
@@ -286,8 +279,7 @@ private:
 class WorkerScope {
 public:
     WorkerScope();
-    WorkerScope(const WorkerScope&) = delete;
-    WorkerScope& operator=(const WorkerScope&) = delete;
+    WorkerScope& operator=(WorkerScope&&) = delete;
     ~WorkerScope();
 };
 /// What one thread hands to the next: what the giver knows, the taker does.

@@ -14,8 +14,7 @@ inline int& bookkeeping() noexcept {
 
 struct BookkeepingScope {
     BookkeepingScope() noexcept { ++bookkeeping(); }
-    BookkeepingScope(const BookkeepingScope&) = delete;
-    BookkeepingScope& operator=(const BookkeepingScope&) = delete;
+    BookkeepingScope& operator=(BookkeepingScope&&) = delete;
     ~BookkeepingScope() { --bookkeeping(); }
 };
 
@@ -31,8 +30,7 @@ Key key_of(Native native) noexcept {
 class InternalScope {
 public:
     InternalScope() noexcept { ++depth(); }
-    InternalScope(const InternalScope&) = delete;
-    InternalScope& operator=(const InternalScope&) = delete;
+    InternalScope& operator=(InternalScope&&) = delete;
     ~InternalScope() { --depth(); }
     static int& depth() noexcept {
         thread_local int depth = 0;
@@ -51,8 +49,7 @@ struct StageScope {
         current() = this;
         InternalScope::depth() = 0;
     }
-    StageScope(const StageScope&) = delete;
-    StageScope& operator=(const StageScope&) = delete;
+    StageScope& operator=(StageScope&&) = delete;
     ~StageScope() {
         current() = outer;
         InternalScope::depth() = outer_depth;
@@ -73,8 +70,7 @@ struct StageScope {
 class HostSideScope {
 public:
     HostSideScope() noexcept { ++depth(); }
-    HostSideScope(const HostSideScope&) = delete;
-    HostSideScope& operator=(const HostSideScope&) = delete;
+    HostSideScope& operator=(HostSideScope&&) = delete;
     ~HostSideScope() { --depth(); }
     static bool active() noexcept { return depth() > 0; }
 
@@ -89,8 +85,7 @@ private:
 class BlindScope {
 public:
     BlindScope() noexcept { ++depth(); }
-    BlindScope(const BlindScope&) = delete;
-    BlindScope& operator=(const BlindScope&) = delete;
+    BlindScope& operator=(BlindScope&&) = delete;
     ~BlindScope() { --depth(); }
     static bool active() noexcept { return depth() > 0; }
 
@@ -105,8 +100,7 @@ private:
 class QuietScope {
 public:
     explicit QuietScope(bool quiet) noexcept : quiet_(quiet) { depth() += quiet ? 1 : 0; }
-    QuietScope(const QuietScope&) = delete;
-    QuietScope& operator=(const QuietScope&) = delete;
+    QuietScope& operator=(QuietScope&&) = delete;
     ~QuietScope() { depth() -= quiet_ ? 1 : 0; }
     static bool active() noexcept { return depth() > 0; }
 

@@ -270,8 +270,7 @@ public:
         generation().fetch_add(1, std::memory_order_relaxed);
         ++bookkeeping();
     }
-    Locked(const Locked&) = delete;
-    Locked& operator=(const Locked&) = delete;
+    Locked& operator=(Locked&&) = delete;
     ~Locked() { --bookkeeping(); }
     Checker* operator->() const noexcept { return &checker_; }
     Checker& operator*() const noexcept { return checker_; }

@@ -27,8 +27,7 @@ public:
                     status == cudaStreamCaptureStatusNone &&
                     succeeded(cudaStreamBeginCapture(cudaStreamPerThread, cudaStreamCaptureModeRelaxed));
     }
-    PerThreadStreamWatch(const PerThreadStreamWatch&) = delete;
-    PerThreadStreamWatch& operator=(const PerThreadStreamWatch&) = delete;
+    PerThreadStreamWatch& operator=(PerThreadStreamWatch&&) = delete;
     ~PerThreadStreamWatch() { (void)used(); }
 
     /// Whether something was put on the stream. Ends the watch; later calls say false.
@@ -69,8 +68,7 @@ class DefaultStreamWatch {
 public:
     /// Waits for what is on the default stream already. `attempts` have been made before.
     explicit DefaultStreamWatch(int attempts);
-    DefaultStreamWatch(const DefaultStreamWatch&) = delete;
-    DefaultStreamWatch& operator=(const DefaultStreamWatch&) = delete;
+    DefaultStreamWatch& operator=(DefaultStreamWatch&&) = delete;
     ~DefaultStreamWatch();
 
     /// Whether something is held back, or has waited until patience ran out. Lets it go on. The calling thread must

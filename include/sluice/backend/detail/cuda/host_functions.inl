@@ -87,8 +87,7 @@ public:
         call_ = HostFunctionCall::take();
         call_->set(std::move(task), std::move(record));
     }
-    OwnedHostFunction(const OwnedHostFunction&) = delete;
-    OwnedHostFunction& operator=(const OwnedHostFunction&) = delete;
+    OwnedHostFunction& operator=(OwnedHostFunction&&) = delete;
     ~OwnedHostFunction() {
         if (call_ != nullptr)
             HostFunctionCall::give_back(call_);

@@ -53,8 +53,7 @@ struct GraphMemory {
         : memory(allocate(bytes, "device", Graphs::counts().device_allocations)) {
         MemoryMap::instance().add(memory, bytes, MemoryMap::Owner::graph);
     }
-    GraphMemory(const GraphMemory&) = delete;
-    GraphMemory& operator=(const GraphMemory&) = delete;
+    GraphMemory& operator=(GraphMemory&&) = delete;
     ~GraphMemory() {
         MemoryMap::instance().remove(memory);
         ::operator delete(memory, alignment);

@@ -28,8 +28,7 @@ public:
 
     /// Deals out the nodes of which `after[i]` are those that node i depends on, all of smaller numbers.
     explicit Branches(detail::List<detail::List<std::size_t>> after);
-    Branches(const Branches&) = delete;
-    Branches& operator=(const Branches&) = delete;
+    Branches& operator=(Branches&&) = delete;
 
     std::size_t count() const noexcept { return branches_.size(); }
 

@@ -27,9 +27,7 @@ namespace sluice::host {
 /// Not synchronised. What a running executable uses is never changed.
 class Graph {
 public:
-    Graph() = default;
-    Graph(const Graph&) = delete;
-    Graph& operator=(const Graph&) = delete;
+    Graph& operator=(Graph&&) = delete;
 
     /// Adds `node`, whose `after` is empty, behind those of `after`. Throws `Error` for nodes of another graph.
     Node* add(Node node, Node* const* after, std::size_t count) {

@@ -98,8 +98,7 @@ private:
             std::unique_lock lock(turns_.mutex);
             turns_.changed.wait(lock, [&] { return turns_.finished == number; });
         }
-        Turn(const Turn&) = delete;
-        Turn& operator=(const Turn&) = delete;
+        Turn& operator=(Turn&&) = delete;
         ~Turn() {
             {
                 const std::lock_guard lock(turns_.mutex);

@@ -32,8 +32,7 @@ public:
     explicit Running(const Queue& queue) noexcept : queue_(&queue), outer_(innermost()) {
         innermost() = this;
     }
-    Running(const Running&) = delete;
-    Running& operator=(const Running&) = delete;
+    Running& operator=(Running&&) = delete;
     ~Running() { innermost() = outer_; }
 
     /// Whether the calling thread runs a task of any queue.
@@ -94,8 +93,7 @@ public:
             worker_ = detail::Thread([this] { work(); });
     }
 
-    Queue(const Queue&) = delete;
-    Queue& operator=(const Queue&) = delete;
+    Queue& operator=(Queue&&) = delete;
 
     /// Runs what is still enqueued, then deletes the queue. Called by one of the queue's own tasks, it returns at
     /// once, and the queue goes after its last task.

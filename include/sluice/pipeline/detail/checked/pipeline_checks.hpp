@@ -39,8 +39,7 @@ public:
     /// `steps`: of its graphs, as asked for.
     PipelineChecks(const std::optional<bool>& checked, int steps)
         : on_(checked.value_or(true)), steps_(steps > 1 ? static_cast<std::size_t>(steps) : 1) {}
-    PipelineChecks(const PipelineChecks&) = delete;
-    PipelineChecks& operator=(const PipelineChecks&) = delete;
+    PipelineChecks& operator=(PipelineChecks&&) = delete;
     ~PipelineChecks() {
         for (const void* const object : objects_)
             checked::object_gone(object);

@@ -25,9 +25,7 @@ public:
     using Core = StageCore<B>;
     using Ref = BasicStreamRef<B>;
 
-    Executor() = default;
-    Executor(const Executor&) = delete;
-    Executor& operator=(const Executor&) = delete;
+    Executor& operator=(Executor&&) = delete;
     virtual ~Executor() = default;
 
     /// Is the pipeline's from here on. Nothing is under way.

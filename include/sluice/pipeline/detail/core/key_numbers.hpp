@@ -52,9 +52,7 @@ private:
 /// The same for batches. Most batches come again in the same order with the same bytes: then no key is made.
 class BatchNumbers {
 public:
-    BatchNumbers() = default;
-    BatchNumbers(const BatchNumbers&) = delete;
-    BatchNumbers& operator=(const BatchNumbers&) = delete;
+    BatchNumbers& operator=(BatchNumbers&&) = delete;
 
     /// The number of the batch at `value`; 0 when it cannot be told from others. `Ops` tell about its type: `raw_bytes`
     /// decide, if there are any, and otherwise what `append_key(key, value)` appends. `place` counts as well.

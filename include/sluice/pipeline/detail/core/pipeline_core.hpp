@@ -43,8 +43,7 @@ public:
     /// `setups` is only used while this is made.
     PipelineCore(const PlanData& plan, const PipelineSetup<B>& setups, const PipelineOptions& options,
                  OfThisKind = {});
-    PipelineCore(const PipelineCore&) = delete;
-    PipelineCore& operator=(const PipelineCore&) = delete;
+    PipelineCore& operator=(PipelineCore&&) = delete;
     ~PipelineCore();
 
     /// A batch of the caller's own; `names_host_memory`: whether the handle waits when it goes.

@@ -46,8 +46,7 @@ public:
         if (in_use_.exchange(true, __ATOMIC_ACQUIRE)) [[unlikely]]
             throw_in_use(name);
     }
-    Call(const Call&) = delete;
-    Call& operator=(const Call&) = delete;
+    Call& operator=(Call&&) = delete;
     ~Call() { in_use_.store(false, __ATOMIC_RELEASE); }
 
 private:
@@ -61,8 +60,7 @@ private:
 template <Backend B>
 struct HeldUntilEnd {
     explicit HeldUntilEnd(const SourceHold<B>& given) noexcept : hold(given) {}
-    HeldUntilEnd(const HeldUntilEnd&) = delete;
-    HeldUntilEnd& operator=(const HeldUntilEnd&) = delete;
+    HeldUntilEnd& operator=(HeldUntilEnd&&) = delete;
     ~HeldUntilEnd() {
         if (hold && !passed_on)
             hold.give_up();

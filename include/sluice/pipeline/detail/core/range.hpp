@@ -25,8 +25,7 @@ public:
         if (listener_ != nullptr) [[unlikely]]
             listener_->begin(name.c_str());
     }
-    Range(const Range&) = delete;
-    Range& operator=(const Range&) = delete;
+    Range& operator=(Range&&) = delete;
     ~Range() {
         if (listener_ != nullptr) [[unlikely]]
             listener_->end();

@@ -19,8 +19,7 @@ public:
     /// For so many slot makers, and so many slots of each.
     SlotTable(std::size_t makers, std::size_t count)
         : makers_(makers), count_(count), ops_(makers), places_(makers * count), bytes_(makers) {}
-    SlotTable(const SlotTable&) = delete;
-    SlotTable& operator=(const SlotTable&) = delete;
+    SlotTable& operator=(SlotTable&&) = delete;
     ~SlotTable() {
         for (std::size_t maker = makers_; maker-- > 0;) {
             for (std::size_t slot = 0; slot < count_; ++slot) {

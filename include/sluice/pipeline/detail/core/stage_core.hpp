@@ -76,8 +76,7 @@ public:
     using Checks = PipelineChecks<B>;
 
     StageCore(const PlanData& plan_of_stages, const PipelineSetup<B>& setups, const PipelineOptions& options);
-    StageCore(const StageCore&) = delete;
-    StageCore& operator=(const StageCore&) = delete;
+    StageCore& operator=(StageCore&&) = delete;
 
     /// Calls a stage for batch `number`, with a stream to work on; one that runs on threads, on a thread after `waits`.
     void run(std::size_t stage, Ref stream, std::size_t number, const GivenBatch<B>& batch,

@@ -39,8 +39,7 @@ public:
         if (any)
             find(setups);
     }
-    StageRates(const StageRates&) = delete;
-    StageRates& operator=(const StageRates&) = delete;
+    StageRates& operator=(StageRates&&) = delete;
 
     /// Whether any stage runs, or changes its slot, less often than once a batch.
     bool any() const noexcept { return any_; }

@@ -61,9 +61,7 @@ inline int take_share(SharedDevice& of, const std::string& stage, int asked) {
 template <Backend B>
 class StageShares {
 public:
-    StageShares() = default;
-    StageShares(const StageShares&) = delete;
-    StageShares& operator=(const StageShares&) = delete;
+    StageShares& operator=(StageShares&&) = delete;
     ~StageShares() {
         if constexpr (ShareBackend<B>) {
             for (void* const share : made_) {

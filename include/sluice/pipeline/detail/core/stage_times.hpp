@@ -305,8 +305,7 @@ public:
         if (replayed_ != nullptr)
             replayed_->begin_capture(first);
     }
-    StepsCapture(const StepsCapture&) = delete;
-    StepsCapture& operator=(const StepsCapture&) = delete;
+    StepsCapture& operator=(StepsCapture&&) = delete;
     ~StepsCapture() {
         if (replayed_ != nullptr)
             replayed_->end_capture();
