@@ -14,7 +14,7 @@ std::atomic<std::uint64_t> allocations_made{0};
 
 // But what the race checker of a checked program takes is its own.
 void count() noexcept {
-    if (sluice::detail::checked::bookkeeping() == 0)
+    if (!sluice::detail::checked::BookkeepingScope::active())
         allocations_made.fetch_add(1, std::memory_order_relaxed);
 }
 } // namespace

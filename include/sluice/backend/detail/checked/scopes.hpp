@@ -6,17 +6,34 @@
 
 namespace sluice::detail::checked {
 
-/// Above 0 while the calling thread tells the checker something: what it allocates is the checker's.
-inline int& bookkeeping() noexcept {
-    thread_local int depth = 0;
-    return depth;
-}
+/// While there are any on the calling thread, it is within what `Kind` names.
+template <class Kind>
+class CountedScope {
+public:
+    /// Where `counts` is false it does nothing.
+    explicit CountedScope(bool counts = true) noexcept : counts_(counts) { depth() += counts_ ? 1 : 0; }
+    CountedScope& operator=(CountedScope&&) = delete;
+    ~CountedScope() { depth() -= counts_ ? 1 : 0; }
+    static bool active() noexcept { return depth() > 0; }
+    static int& depth() noexcept {
+        thread_local int depth = 0;
+        return depth;
+    }
 
-struct BookkeepingScope {
-    BookkeepingScope() noexcept { ++bookkeeping(); }
-    BookkeepingScope& operator=(BookkeepingScope&&) = delete;
-    ~BookkeepingScope() { --bookkeeping(); }
+private:
+    bool counts_;
 };
+
+/// The calling thread tells the checker something: what it allocates is the checker's.
+using BookkeepingScope = CountedScope<struct Bookkeeping>;
+/// Calls within sluice, whose unnecessary waits are not reported.
+using InternalScope = CountedScope<struct Internal>;
+/// Copies within which the host's side is the caller's alone: they are waited for.
+using HostSideScope = CountedScope<struct HostSide>;
+/// Calls whose accesses are not noted: they write what is undefined anyway.
+using BlindScope = CountedScope<struct Blind>;
+/// Calls that must not throw: what is found is left to the next call of others.
+using QuietScope = CountedScope<struct Quiet>;
 
 /// A stream's, an event's, a graph's… handle.
 using Key = const void*;
@@ -25,18 +42,6 @@ template <class Native>
 Key key_of(Native native) noexcept {
     return static_cast<Key>(native);
 }
-
-/// Calls within sluice, whose unnecessary waits are not reported.
-class InternalScope {
-public:
-    InternalScope() noexcept { ++depth(); }
-    InternalScope& operator=(InternalScope&&) = delete;
-    ~InternalScope() { --depth(); }
-    static int& depth() noexcept {
-        thread_local int depth = 0;
-        return depth;
-    }
-};
 
 struct NoScope {
     NoScope() noexcept {}
@@ -64,52 +69,6 @@ struct StageScope {
     std::size_t waits = 0; ///< That the callable has made so far.
     StageScope* outer;
     int outer_depth;
-};
-
-/// Copies within which the host's side is the caller's alone: they are waited for.
-class HostSideScope {
-public:
-    HostSideScope() noexcept { ++depth(); }
-    HostSideScope& operator=(HostSideScope&&) = delete;
-    ~HostSideScope() { --depth(); }
-    static bool active() noexcept { return depth() > 0; }
-
-private:
-    static int& depth() noexcept {
-        thread_local int depth = 0;
-        return depth;
-    }
-};
-
-/// Calls whose accesses are not noted: they write what is undefined anyway.
-class BlindScope {
-public:
-    BlindScope() noexcept { ++depth(); }
-    BlindScope& operator=(BlindScope&&) = delete;
-    ~BlindScope() { --depth(); }
-    static bool active() noexcept { return depth() > 0; }
-
-private:
-    static int& depth() noexcept {
-        thread_local int depth = 0;
-        return depth;
-    }
-};
-
-/// Calls that must not throw: what is found is left to the next call of others.
-class QuietScope {
-public:
-    explicit QuietScope(bool quiet) noexcept : quiet_(quiet) { depth() += quiet ? 1 : 0; }
-    QuietScope& operator=(QuietScope&&) = delete;
-    ~QuietScope() { depth() -= quiet_ ? 1 : 0; }
-    static bool active() noexcept { return depth() > 0; }
-
-private:
-    static int& depth() noexcept {
-        thread_local int depth = 0;
-        return depth;
-    }
-    bool quiet_;
 };
 
 } // namespace sluice::detail::checked

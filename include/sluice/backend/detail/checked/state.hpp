@@ -268,16 +268,15 @@ class Locked {
 public:
     Locked() : checker_(Checker::instance()), lock_(checker_.mutex) {
         generation().fetch_add(1, std::memory_order_relaxed);
-        ++bookkeeping();
     }
     Locked& operator=(Locked&&) = delete;
-    ~Locked() { --bookkeeping(); }
     Checker* operator->() const noexcept { return &checker_; }
     Checker& operator*() const noexcept { return checker_; }
 
 private:
     Checker& checker_;
     std::lock_guard<std::mutex> lock_;
+    BookkeepingScope scope_;
 };
 
 } // namespace sluice::detail::checked
