@@ -10,50 +10,17 @@
 namespace sluice::detail::checked {
 
 inline const char* name_of(Op op) noexcept {
-    switch (op) {
-    case Op::copy:
-        return "copy";
-    case Op::fill:
-        return "fill";
-    case Op::slot:
-        return "its slot";
-    case Op::batch:
-        return "its batch";
-    case Op::declared:
-        return "declared";
-    case Op::host:
-        return "host";
-    case Op::allocation:
-        return "allocation";
-    case Op::free:
-        return "free";
-    case Op::fill_batch:
-        return "source's fill";
-    case Op::result:
-        return "readback";
-    case Op::rows:
-        return "operation on rows";
-    }
-    return "";
+    constexpr const char* names[] = {"copy",          "fill",     "its slot",         "its batch",
+                                     "declared",      "host",     "allocation",       "free",
+                                     "source's fill", "readback", "operation on rows"};
+    return names[static_cast<std::size_t>(op)];
 }
 
 inline const char* name_of(sluice::checked::Mistake mistake) noexcept {
-    using sluice::checked::Mistake;
-    switch (mistake) {
-    case Mistake::race:
-        return "race";
-    case Mistake::host_race:
-        return "race with the host";
-    case Mistake::use_after_free:
-        return "use after free";
-    case Mistake::uninitialized_read:
-        return "uninitialized read";
-    case Mistake::default_stream:
-        return "default stream";
-    case Mistake::unnecessary_wait:
-        return "unnecessary wait";
-    }
-    return "";
+    constexpr const char* names[] = {"race",           "race with the host",
+                                     "use after free", "uninitialized read",
+                                     "default stream", "unnecessary wait"};
+    return names[static_cast<std::size_t>(mistake)];
 }
 
 inline std::string words_of(const sluice::checked::Access& access) {
