@@ -10,7 +10,6 @@
 #include <doctest/doctest.h>
 
 #include <sluice/pipeline/detail/core/key_numbers.hpp>
-#include <sluice/pipeline/detail/core/pending_batches.hpp>
 #include <sluice/pipeline/detail/core/slot_table.hpp>
 #include <sluice/sluice.hpp>
 

@@ -80,43 +80,6 @@ private:
     std::size_t oldest_ = 0;
 };
 
-/// Numbers that tell steps apart.
-class StepKey {
-public:
-    void clear() noexcept { size_ = 0; }
-    void push_back(std::uint64_t number) {
-        if (size_ < few) [[likely]]
-            numbers_[size_] = number;
-        else
-            push_more(number);
-        ++size_;
-    }
-    friend bool operator==(const StepKey& a, const StepKey& b) noexcept {
-        std::uint64_t differences = a.size_ ^ b.size_;
-        for (std::size_t i = 0; i < few; ++i)
-            differences |= i < a.size_ ? a.numbers_[i] ^ b.numbers_[i] : 0;
-        if (differences != 0)
-            return false;
-        for (std::size_t i = few; i < a.size_; ++i) {
-            if (a.more_[i - few] != b.more_[i - few])
-                return false;
-        }
-        return true;
-    }
-
-private:
-    static constexpr std::size_t few = 4; // As many as a graph of one step of two stages needs.
-    void push_more(std::uint64_t number) {
-        if (size_ - few >= more_.size())
-            more_.resize(2 * more_.size() + 16);
-        more_[size_ - few] = number;
-    }
-
-    std::size_t size_ = 0;
-    std::array<std::uint64_t, few> numbers_{};
-    List<std::uint64_t> more_;
-};
-
 /// Runs steps as graphs. To the key that the caller gives comes the state of the slots. Work that changes its slots on
 /// the host runs eagerly for good, since a replay would not change them.
 template <Backend B>
