@@ -64,16 +64,93 @@ public:
     /// Of the readback's owner: hooks refer to it by this.
     void watch_itself(const Shared<ReadbackState>& self) noexcept { self_ = self; }
     void push(BasicStreamRef<B> stream, DeviceSpan<const T, B> values,
-              const DeviceSpan<const std::int64_t, B>* length);
-    void poll();
-    void finish();
-    void reset() noexcept;
+              const DeviceSpan<const std::int64_t, B>* length) {
+        if (values.size() > count_) {
+            throw Error("readback: " + std::to_string(values.size()) +
+                        " values were pushed; this one takes " + std::to_string(count_) + " at most");
+        }
+        if (length != nullptr && length->size() != 1) {
+            throw Error("readback: " + std::to_string(length->size()) +
+                        " lengths were pushed with a result; expected 1");
+        }
+        if (records(stream)) {
+            push_captured(stream, values, length);
+            return;
+        }
+        if (!handing_)
+            poll();
+        Slot& slot = free_slot();
+        if (places_->free() < spare_) {
+            const DeviceGuard<B> device(device_);
+            places_->add(spare_);
+        }
+        try {
+            bool copied = false;
+            if constexpr (requires(RingCopy one) { B::copy_to_place(stream.get(), one); }) {
+                const std::int64_t* const number = length != nullptr ? length->data() : nullptr;
+                copied = B::copy_to_place(stream.get(),
+                                          Places::copy_to(slot.place, values.data(), values.size(), number));
+            }
+            if (!copied)
+                copy_to_place(stream, slot.place, values, length);
+            slot.arrived.record(stream);
+        } catch (...) {
+            // No event will tell of the copy's end, and the slot's memory must not go before it.
+            try {
+                stream.sync();
+            } catch (...) {
+            }
+            throw;
+        }
+        slot.busy = true;
+        append(Entry{&slot, nullptr, 0, slot.place, values.size(), length != nullptr});
+    }
+    void poll() {
+        while (!handing_ && waiting_ > 0 && has_arrived(front()))
+            hand_over();
+    }
+    void finish() {
+        if (handing_)
+            throw Error("readback: finish was called from within the handler; call it outside");
+        while (waiting_ > 0) {
+            await(front());
+            hand_over();
+        }
+    }
+    void reset() noexcept {
+        while (waiting_ > 0) {
+            Entry entry = pop();
+            if (entry.replayed == nullptr)
+                entry.slot->arrived.settle();
+            else
+                entry.replayed->settle(entry.launch);
+            release(entry);
+        }
+        pushed_ = handed_ = 0;
+    }
     std::size_t pushed() const noexcept { return pushed_; }
 
     /// Hands over what has arrived, and waits where the graph has no place for the results of another launch.
-    void make_room(Replayed& replayed);
+    void make_room(Replayed& replayed) {
+        poll();
+        while (!replayed.has_room()) {
+            if (handing_) {
+                throw Error(
+                    "readback: a graph was launched from within the handler, while its last results have "
+                    "not been handed over; launch it outside");
+            }
+            await(front());
+            hand_over();
+        }
+    }
     /// The graph has been launched, and its event recorded.
-    void append(const Shared<Replayed>& replayed, std::size_t launch);
+    void append(const Shared<Replayed>& replayed, std::size_t launch) {
+        replayed->pending += replayed->results.size();
+        for (std::size_t i = 0; i < replayed->results.size(); ++i) {
+            const auto& result = replayed->results[i];
+            append(Entry{nullptr, replayed, launch, replayed->place(i), result.size, result.counted});
+        }
+    }
 
 private:
     class Hook;
@@ -96,7 +173,42 @@ private:
     };
 
     void push_captured(BasicStreamRef<B> stream, DeviceSpan<const T, B> values,
-                       const DeviceSpan<const std::int64_t, B>* length);
+                       const DeviceSpan<const std::int64_t, B>* length) {
+        ReplayHooks<B>* const hooks = replay_hooks<B>();
+        if (hooks == nullptr) {
+            throw NotCapturable("readback: a push was being captured where replays are not reported, in a "
+                                "plain capture or in the body of a branch or a loop; push outside of those, "
+                                "in a pipeline from a stage that opts out (StageOptions::graphed)");
+        }
+        if (places_->free() == 0) {
+            throw NotCapturable(
+                "readback: no pinned memory is left for a captured push, and none can be allocated during a "
+                "capture; give the readback as many slots as one capture has pushes");
+        }
+        Shared<Hook> hook = latest_.lock();
+        bool known = false; // Whether that was this capture.
+        for (const auto& other : *hooks)
+            known = known || (hook != nullptr && other.get() == hook.get());
+        if (!known) {
+            hook = make_shared_value<Hook>(self_, places_);
+            hooks->push_back(hook);
+            latest_ = hook;
+        }
+        Replayed& replayed = hook->replayed();
+        reserve_entries(places_->depth());
+        const typename Places::Row row = places_->take();
+        replayed.add({row, values.size(), length != nullptr});
+        if constexpr (requires { B::has_ring_copies(false); }) {
+            if (replayed.in_turns()) {
+                if (!B::has_ring_copies(false))
+                    throw NotCapturable("readback: a graph pushes on several devices; push on one of them");
+                B::copy_to_ring(stream.get(), places_->copy_to(row, values.data(), values.size(),
+                                                               length != nullptr ? length->data() : nullptr));
+                return;
+            }
+        }
+        copy_to_place(stream, places_->place(row, 0), values, length);
+    }
     static void copy_to_place(BasicStreamRef<B> stream, const typename Places::Place& place,
                               DeviceSpan<const T, B> values,
                               const DeviceSpan<const std::int64_t, B>* length) {
@@ -143,8 +255,53 @@ private:
         --waiting_;
         return entry;
     }
-    Slot& free_slot();
-    void hand_over();
+    // A slot that is free. Hands over what is older where none is.
+    Slot& free_slot() {
+        for (;;) {
+            // They are mostly freed in the order of their pushes: the first one looked at is free, or none is.
+            for (std::size_t tried = 0; tried < slots_.size(); ++tried) {
+                Slot& slot = *slots_[next_slot_];
+                next_slot_ = (next_slot_ + 1) % slots_.size();
+                if (!slot.busy)
+                    return slot;
+            }
+            if (handing_) {
+                throw Error("readback: a push from within the handler found no free slot, since all " +
+                            std::to_string(slots_.size()) +
+                            " are on their way or being handed over; give the readback more slots");
+            }
+            await(front());
+            hand_over();
+        }
+    }
+    void hand_over() {
+        struct Handing {
+            ReadbackState* state;
+            Entry entry; // Its place stays in use, whatever the handler does.
+            Handing(ReadbackState* of) noexcept : state(of), entry(of->pop()) { state->handing_ = true; }
+            Handing& operator=(Handing&&) = delete;
+            ~Handing() {
+                release(entry);
+                state->handing_ = false;
+            }
+        } const handing(this);
+        // Counted first, so that a handler that throws is not called for the same result again.
+        const std::size_t index = handed_++;
+        const Entry& result = handing.entry;
+        std::size_t size = result.size;
+        ObjectChecks<B>::result_read(result.place.values, size * sizeof(T),
+                                     result.counted ? result.place.length : nullptr);
+        if (result.counted) {
+            const std::int64_t length = *result.place.length;
+            if (length < 0 || static_cast<std::size_t>(length) > size) {
+                throw Error("readback: result " + std::to_string(index) + " has a length of " +
+                            std::to_string(length) + " values; expected 0 to the " + std::to_string(size) +
+                            " that were pushed");
+            }
+            size = static_cast<std::size_t>(length);
+        }
+        (*handler_)(index, std::span<const T>(result.place.values, size));
+    }
 
     std::size_t count_;
     Owned<AnyHandler> handler_;
@@ -203,192 +360,5 @@ private:
     Watched<ReadbackState> state_;
     Shared<Replayed> replayed_;
 };
-
-template <class T, Backend B>
-void ReadbackState<T, B>::push(BasicStreamRef<B> stream, DeviceSpan<const T, B> values,
-                               const DeviceSpan<const std::int64_t, B>* length) {
-    if (values.size() > count_) {
-        throw Error("readback: " + std::to_string(values.size()) + " values were pushed; this one takes " +
-                    std::to_string(count_) + " at most");
-    }
-    if (length != nullptr && length->size() != 1) {
-        throw Error("readback: " + std::to_string(length->size()) +
-                    " lengths were pushed with a result; expected 1");
-    }
-    if (records(stream)) {
-        push_captured(stream, values, length);
-        return;
-    }
-    if (!handing_)
-        poll();
-    Slot& slot = free_slot();
-    if (places_->free() < spare_) {
-        const DeviceGuard<B> device(device_);
-        places_->add(spare_);
-    }
-    try {
-        bool copied = false;
-        if constexpr (requires(RingCopy one) { B::copy_to_place(stream.get(), one); }) {
-            const std::int64_t* const number = length != nullptr ? length->data() : nullptr;
-            copied = B::copy_to_place(stream.get(),
-                                      Places::copy_to(slot.place, values.data(), values.size(), number));
-        }
-        if (!copied)
-            copy_to_place(stream, slot.place, values, length);
-        slot.arrived.record(stream);
-    } catch (...) {
-        // No event will tell of the copy's end, and the slot's memory must not go before it.
-        try {
-            stream.sync();
-        } catch (...) {
-        }
-        throw;
-    }
-    slot.busy = true;
-    append(Entry{&slot, nullptr, 0, slot.place, values.size(), length != nullptr});
-}
-
-// A slot that is free. Hands over what is older where none is.
-template <class T, Backend B>
-typename ReadbackState<T, B>::Slot& ReadbackState<T, B>::free_slot() {
-    for (;;) {
-        // They are mostly freed in the order of their pushes: the first one looked at is free, or none is.
-        for (std::size_t tried = 0; tried < slots_.size(); ++tried) {
-            Slot& slot = *slots_[next_slot_];
-            next_slot_ = (next_slot_ + 1) % slots_.size();
-            if (!slot.busy)
-                return slot;
-        }
-        if (handing_) {
-            throw Error("readback: a push from within the handler found no free slot, since all " +
-                        std::to_string(slots_.size()) +
-                        " are on their way or being handed over; give the readback more slots");
-        }
-        await(front());
-        hand_over();
-    }
-}
-
-template <class T, Backend B>
-void ReadbackState<T, B>::push_captured(BasicStreamRef<B> stream, DeviceSpan<const T, B> values,
-                                        const DeviceSpan<const std::int64_t, B>* length) {
-    ReplayHooks<B>* const hooks = replay_hooks<B>();
-    if (hooks == nullptr) {
-        throw NotCapturable("readback: a push was being captured where replays are not reported, "
-                            "in a plain capture "
-                            "or in the body of a branch or a loop; push outside of those, in a pipeline from "
-                            "a stage that opts "
-                            "out (StageOptions::graphed)");
-    }
-    if (places_->free() == 0) {
-        throw NotCapturable(
-            "readback: no pinned memory is left for a captured push, and none can be allocated during a "
-            "capture; give the readback as many slots as one capture has pushes");
-    }
-    Shared<Hook> hook = latest_.lock();
-    bool known = false; // Whether that was this capture.
-    for (const auto& other : *hooks)
-        known = known || (hook != nullptr && other.get() == hook.get());
-    if (!known) {
-        hook = make_shared_value<Hook>(self_, places_);
-        hooks->push_back(hook);
-        latest_ = hook;
-    }
-    Replayed& replayed = hook->replayed();
-    reserve_entries(places_->depth());
-    const typename Places::Row row = places_->take();
-    replayed.add({row, values.size(), length != nullptr});
-    if constexpr (requires { B::has_ring_copies(false); }) {
-        if (replayed.in_turns()) {
-            if (!B::has_ring_copies(false))
-                throw NotCapturable("readback: a graph pushes on several devices; push on one of them");
-            B::copy_to_ring(stream.get(), places_->copy_to(row, values.data(), values.size(),
-                                                           length != nullptr ? length->data() : nullptr));
-            return;
-        }
-    }
-    copy_to_place(stream, places_->place(row, 0), values, length);
-}
-
-template <class T, Backend B>
-void ReadbackState<T, B>::make_room(Replayed& replayed) {
-    poll();
-    while (!replayed.has_room()) {
-        if (handing_) {
-            throw Error("readback: a graph was launched from within the handler, while its last results have "
-                        "not been handed over; launch it outside");
-        }
-        await(front());
-        hand_over();
-    }
-}
-
-template <class T, Backend B>
-void ReadbackState<T, B>::append(const Shared<Replayed>& replayed, std::size_t launch) {
-    replayed->pending += replayed->results.size();
-    for (std::size_t i = 0; i < replayed->results.size(); ++i) {
-        const auto& result = replayed->results[i];
-        append(Entry{nullptr, replayed, launch, replayed->place(i), result.size, result.counted});
-    }
-}
-
-template <class T, Backend B>
-void ReadbackState<T, B>::poll() {
-    while (!handing_ && waiting_ > 0 && has_arrived(front()))
-        hand_over();
-}
-
-template <class T, Backend B>
-void ReadbackState<T, B>::finish() {
-    if (handing_)
-        throw Error("readback: finish was called from within the handler; call it outside");
-    while (waiting_ > 0) {
-        await(front());
-        hand_over();
-    }
-}
-
-template <class T, Backend B>
-void ReadbackState<T, B>::reset() noexcept {
-    while (waiting_ > 0) {
-        Entry entry = pop();
-        if (entry.replayed == nullptr)
-            entry.slot->arrived.settle();
-        else
-            entry.replayed->settle(entry.launch);
-        release(entry);
-    }
-    pushed_ = handed_ = 0;
-}
-
-template <class T, Backend B>
-void ReadbackState<T, B>::hand_over() {
-    struct Handing {
-        ReadbackState* state;
-        Entry entry; // Its place stays in use, whatever the handler does.
-        Handing(ReadbackState* of) noexcept : state(of), entry(of->pop()) { state->handing_ = true; }
-        Handing& operator=(Handing&&) = delete;
-        ~Handing() {
-            release(entry);
-            state->handing_ = false;
-        }
-    } const handing(this);
-    // Counted first, so that a handler that throws is not called for the same result again.
-    const std::size_t index = handed_++;
-    const Entry& result = handing.entry;
-    std::size_t size = result.size;
-    ObjectChecks<B>::result_read(result.place.values, size * sizeof(T),
-                                 result.counted ? result.place.length : nullptr);
-    if (result.counted) {
-        const std::int64_t length = *result.place.length;
-        if (length < 0 || static_cast<std::size_t>(length) > size) {
-            throw Error("readback: result " + std::to_string(index) + " has a length of " +
-                        std::to_string(length) + " values; expected 0 to the " + std::to_string(size) +
-                        " that were pushed");
-        }
-        size = static_cast<std::size_t>(length);
-    }
-    (*handler_)(index, std::span<const T>(result.place.values, size));
-}
 
 } // namespace sluice::detail

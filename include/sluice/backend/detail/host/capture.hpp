@@ -53,7 +53,27 @@ public:
     /// Ends the capture that `queue` began, and gives its graph; null if it was captured into a body. Throws
     /// `Error` if the graph is of no use; the capture is over then too, unless `queue` or the thread is not the
     /// one that began it.
-    detail::Owned<Graph> end(Queue& queue);
+    detail::Owned<Graph> end(Queue& queue) {
+        if (&queue != origin_)
+            refuse("end_capture: the stream joined the capture; the stream that it began on must end it");
+        if (mode_ != CaptureMode::relaxed && pthread_equal(thread_, pthread_self()) == 0)
+            refuse("end_capture: the thread that began the capture must end it");
+        const auto self = self_.lock(); // the queues hold it no longer
+        close();
+        // A capture that is over does not change any more. The graph goes with whatever is thrown, even where events still hold the
+        // capture.
+        detail::Owned<Graph> graph = std::move(own_);
+        if (!invalid_.empty())
+            throw Error("the capture is invalid: " + invalid_);
+        for (const Branch& branch : branches_) {
+            if (!graph_->all_before(branch.last, branches_.front().last)) {
+                throw Error(
+                    "the capture has a fork that was not joined: work of another stream comes after the "
+                    "last wait of the stream that the capture began on");
+            }
+        }
+        return graph;
+    }
 
     /// Appends `node` behind what `queue` has been handed so far. Throws `Error`.
     Node* append(Queue& queue, Node node) {
@@ -74,7 +94,27 @@ public:
     }
 
     /// Puts later work of `queue` behind `nodes`, and makes the queue part of the capture. Throws `Error`.
-    void join(Queue& queue, const detail::List<std::size_t>& nodes);
+    void join(Queue& queue, const detail::List<std::size_t>& nodes) {
+        const std::lock_guard lock(mutex_);
+        if (over_) {
+            throw Error("wait: the event was last recorded in a capture that is over, and is no point in a "
+                        "stream; record it again first");
+        }
+        check();
+        Branch* branch = find(queue);
+        if (branch == nullptr) {
+            branches_.push_back(Branch{&queue, {}});
+            branch = &branches_.back();
+            queue.set_capture(self_.lock());
+        }
+        for (const std::size_t node : nodes) {
+            bool known = false;
+            for (const std::size_t last : branch->last)
+                known = known || last == node;
+            if (!known)
+                branch->last.push_back(node);
+        }
+    }
 
     /// The graph that the capture fills. Throws `Error`.
     Graph* graph() {
@@ -97,7 +137,17 @@ public:
     }
 
     /// `queue` is about to be destroyed.
-    void leave(Queue& queue) noexcept;
+    void leave(Queue& queue) noexcept {
+        if (&queue == origin_) {
+            const auto self = self_.lock();
+            close();
+            own_.reset();
+            return;
+        }
+        const std::lock_guard lock(mutex_);
+        if (Branch* const branch = find(queue); branch != nullptr)
+            branch->queue = nullptr;
+    }
 
     /// Makes the capture fail with `reason`, unless it has failed already.
     void invalidate(const std::string& reason) {
@@ -164,7 +214,25 @@ private:
         return *branch;
     }
     // Lets the queues go.
-    void close() noexcept;
+    void close() noexcept {
+        {
+            List& list = List::all();
+            const std::lock_guard lock(list.mutex);
+            auto place = list.captures.begin();
+            while (place != list.captures.end() && *place != this)
+                ++place;
+            if (place == list.captures.end())
+                return;
+            list.captures.erase(place);
+        }
+        const std::lock_guard lock(mutex_);
+        over_ = true;
+        for (const Branch& branch : branches_) {
+            if (branch.queue != nullptr)
+                branch.queue->set_capture(nullptr);
+        }
+        captures_under_way.fetch_sub(1, std::memory_order_relaxed);
+    }
 
     Queue* const origin_;
     const CaptureMode mode_;
@@ -178,82 +246,5 @@ private:
     std::string invalid_; // why; empty while it is not
     bool over_ = false;
 };
-
-// ---------------------------------------------------------------------------------------------------------------
-
-inline detail::Owned<Graph> Capture::end(Queue& queue) {
-    if (&queue != origin_)
-        refuse("end_capture: the stream joined the capture; the stream that it began on must end it");
-    if (mode_ != CaptureMode::relaxed && pthread_equal(thread_, pthread_self()) == 0)
-        refuse("end_capture: the thread that began the capture must end it");
-    const auto self = self_.lock(); // the queues hold it no longer
-    close();
-    // A capture that is over does not change any more. The graph goes with whatever is thrown, even where events still hold the
-    // capture.
-    detail::Owned<Graph> graph = std::move(own_);
-    if (!invalid_.empty())
-        throw Error("the capture is invalid: " + invalid_);
-    for (const Branch& branch : branches_) {
-        if (!graph_->all_before(branch.last, branches_.front().last)) {
-            throw Error("the capture has a fork that was not joined: work of another stream comes after the "
-                        "last wait of the stream that the capture began on");
-        }
-    }
-    return graph;
-}
-
-inline void Capture::join(Queue& queue, const detail::List<std::size_t>& nodes) {
-    const std::lock_guard lock(mutex_);
-    if (over_) {
-        throw Error("wait: the event was last recorded in a capture that is over, and is no point in a "
-                    "stream; record it again first");
-    }
-    check();
-    Branch* branch = find(queue);
-    if (branch == nullptr) {
-        branches_.push_back(Branch{&queue, {}});
-        branch = &branches_.back();
-        queue.set_capture(self_.lock());
-    }
-    for (const std::size_t node : nodes) {
-        bool known = false;
-        for (const std::size_t last : branch->last)
-            known = known || last == node;
-        if (!known)
-            branch->last.push_back(node);
-    }
-}
-
-inline void Capture::leave(Queue& queue) noexcept {
-    if (&queue == origin_) {
-        const auto self = self_.lock();
-        close();
-        own_.reset();
-        return;
-    }
-    const std::lock_guard lock(mutex_);
-    if (Branch* const branch = find(queue); branch != nullptr)
-        branch->queue = nullptr;
-}
-
-inline void Capture::close() noexcept {
-    {
-        List& list = List::all();
-        const std::lock_guard lock(list.mutex);
-        auto place = list.captures.begin();
-        while (place != list.captures.end() && *place != this)
-            ++place;
-        if (place == list.captures.end())
-            return;
-        list.captures.erase(place);
-    }
-    const std::lock_guard lock(mutex_);
-    over_ = true;
-    for (const Branch& branch : branches_) {
-        if (branch.queue != nullptr)
-            branch.queue->set_capture(nullptr);
-    }
-    captures_under_way.fetch_sub(1, std::memory_order_relaxed);
-}
 
 } // namespace sluice::host

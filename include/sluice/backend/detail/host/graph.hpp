@@ -53,40 +53,174 @@ public:
 
     /// Puts `later` behind `earlier`. Throws `Error` if they are not of this graph, or `earlier` was added after
     /// `later`.
-    void add_dependency(const Node* earlier, const Node* later);
+    void add_dependency(const Node* earlier, const Node* later) {
+        if (earlier == nullptr || earlier->graph != this || later == nullptr || later->graph != this)
+            throw Error("add_dependency: a node is not one of the graph");
+        if (earlier->index >= later->index)
+            throw Error("add_dependency: a node can only come behind one that was added before it");
+        insert(node(later->index).after, earlier->index);
+    }
 
     std::size_t size() const noexcept { return nodes_.size(); }
     Node& node(std::size_t index) { return *nodes_[index]; }
     const Node& node(std::size_t index) const { return *nodes_[index]; }
 
     /// Nodes, those of child graphs included and those of conditional bodies not.
-    std::size_t node_count() const;
+    std::size_t node_count() const {
+        std::size_t count = nodes_.size();
+        for (const auto& node : nodes_) {
+            if (node->kind == NodeKind::child)
+                count += node->bodies.front()->node_count();
+        }
+        return count;
+    }
 
     /// Edges between its own nodes.
-    std::size_t edge_count() const;
+    std::size_t edge_count() const {
+        std::size_t count = 0;
+        for (const auto& node : nodes_)
+            count += node->after.size();
+        return count;
+    }
 
     /// A copy that shares the callables and the memory, and nothing else.
-    detail::Shared<Graph> clone() const;
+    detail::Shared<Graph> clone() const {
+        auto copy = detail::make_shared_value<Graph>();
+        copy->nodes_.reserve(nodes_.size());
+        for (const auto& node : nodes_) {
+            Node* const added = copy->add(*node);
+            for (auto& body : added->bodies)
+                body = body->clone();
+        }
+        copy->memory_ = memory_;
+        return copy;
+    }
 
     /// Whether `other` has as many nodes, of the same kinds and in the same order, bodies and children included.
-    bool same_shape(const Graph& other) const;
+    bool same_shape(const Graph& other) const {
+        if (size() != other.size())
+            return false;
+        for (std::size_t i = 0; i < size(); ++i) {
+            const Node& mine = node(i);
+            const Node& theirs = other.node(i);
+            if (mine.kind != theirs.kind || mine.after != theirs.after ||
+                mine.condition != theirs.condition || mine.bodies.size() != theirs.bodies.size())
+                return false;
+            for (std::size_t body = 0; body < mine.bodies.size(); ++body) {
+                if (!mine.bodies[body]->same_shape(*theirs.bodies[body]))
+                    return false;
+            }
+        }
+        return true;
+    }
 
     /// Whether each node of `these` is among `reached` or comes before one of them.
-    bool all_before(const detail::List<std::size_t>& these, const detail::List<std::size_t>& reached) const;
+    bool all_before(const detail::List<std::size_t>& these, const detail::List<std::size_t>& reached) const {
+        detail::List<char> before(size(), 0);
+        detail::List<std::size_t> open = reached;
+        while (!open.empty()) {
+            const std::size_t index = open.back();
+            open.pop_back();
+            if (before[index] != 0)
+                continue;
+            before[index] = 1;
+            for (const std::size_t earlier : node(index).after)
+                open.push_back(earlier);
+        }
+        for (const std::size_t index : these) {
+            if (before[index] == 0)
+                return false;
+        }
+        return true;
+    }
 
     /// Looks which nodes can run at the same time, here and in bodies and children. Before the first run, and again when
     /// a node has been changed. Returns how many threads beside the caller's a run takes at most.
-    std::size_t prepare();
+    std::size_t prepare() {
+        std::size_t threads = 0;
+        branches_.reset();
+        detail::List<detail::List<std::size_t>> after;
+        after.reserve(nodes_.size());
+        for (const auto& node : nodes_) {
+            for (const auto& body : node->bodies)
+                threads += body->prepare();
+            after.push_back(node->after);
+        }
+        auto branches = detail::make_owned<Branches>(std::move(after));
+        if (branches->count() < 2)
+            return threads;
+        branches_ = std::move(branches);
+        return threads + branches_->count() - 1;
+    }
 
     /// Runs the nodes: branches that do not depend on each other at the same time, the first one on the calling thread
     /// and each further one on another; a graph without branches in the order in which the nodes were added. Throws
     /// what a node throws first; the nodes that depend on that one do not run. The threads count as running a task of
     /// `queue`. One run at a time.
-    void run(const Queue& queue) const;
+    void run(const Queue& queue) const {
+        if (branches_ != nullptr &&
+            branches_->run(queue, [&](std::size_t node) { run(*nodes_[node], queue); }))
+            return;
+        for (const auto& node : nodes_)
+            run(*node, queue);
+    }
 
     /// Of the nodes' kinds, order and parameters; of callables, their types, and the values that they have captured, where they
     /// are integers and pointers without padding between them; of the addresses in `own`, which one.
-    std::uint64_t signature(const std::vector<const void*>& own) const;
+    std::uint64_t signature(const std::vector<const void*>& own) const {
+        std::uint64_t hash = 0xcbf29ce484222325U; // FNV-1a
+        const auto mix = [&hash](const auto& part) {
+            unsigned char bytes[sizeof(part)];
+            std::memcpy(bytes, &part, sizeof(part));
+            for (const unsigned char byte : bytes)
+                hash = (hash ^ byte) * 0x100000001b3U;
+        };
+        const auto mix_address = [&](const void* address) {
+            for (std::size_t place = 0; place < own.size(); ++place) {
+                if (own[place] == address && address != nullptr) {
+                    mix(place);
+                    return;
+                }
+            }
+            mix(address);
+        };
+        // Any word of it may be one of these addresses.
+        const auto mix_value = [&](const Task& task) {
+            std::uintptr_t word = 0;
+            std::size_t filled = 0;
+            task.visit_value([&](std::byte byte) {
+                word |= static_cast<std::uintptr_t>(byte) << 8 * filled;
+                if (++filled == sizeof(word)) {
+                    mix_address(reinterpret_cast<const void*>(word));
+                    word = 0;
+                    filled = 0;
+                }
+            });
+            mix(word);
+        };
+        mix(size());
+        for (const auto& node : nodes_) {
+            mix(node->kind);
+            mix(node->after.size());
+            for (const std::size_t index : node->after)
+                mix(index);
+            mix(node->task == nullptr ? nullptr : node->task->type());
+            if (node->task != nullptr)
+                mix_value(*node->task);
+            mix_address(node->to);
+            mix_address(node->from);
+            mix(node->bytes);
+            mix(node->value);
+            mix(node->element_bytes);
+            mix(node->function);
+            mix(node->data);
+            mix(node->word);
+            mix(node->condition);
+            for (const auto& body : node->bodies)
+                mix(body->signature(own));
+        }
+        return hash;
+    }
 
     /// Calls `visit(const void*)` for the memory that copies and fills name, bodies and children included.
     template <class Visit>
@@ -105,7 +239,17 @@ public:
     void keep(detail::Shared<void> memory) { memory_.push_back(std::move(memory)); }
 
     /// Writes a picture of it in Graphviz' DOT language. Throws `Error`.
-    void write_dot(const char* path) const;
+    void write_dot(const char* path) const {
+        std::FILE* const file = std::fopen(path, "w");
+        if (file == nullptr)
+            throw Error(std::string("write_dot: cannot write '") + path + "': " + std::strerror(errno));
+        std::fputs("digraph sluice {\n", file);
+        write_nodes(file, "n");
+        std::fputs("}\n", file);
+        const bool failed = std::ferror(file) != 0;
+        if (std::fclose(file) != 0 || failed)
+            throw Error(std::string("write_dot: writing '") + path + "' failed");
+    }
 
 private:
     // Keeps `after` ascending, each once.
@@ -116,233 +260,63 @@ private:
         if (place == after.end() || *place != index)
             after.insert(place, index);
     }
-    static void run(const Node& node, const Queue& queue);
-    void write_nodes(std::FILE* file, const std::string& prefix) const;
+    static void run(const Node& node, const Queue& queue) {
+        switch (node.kind) {
+        case NodeKind::empty:
+            return;
+        case NodeKind::task:
+            (*node.task)();
+            return;
+        case NodeKind::copy:
+            std::memcpy(node.to, node.from, node.bytes);
+            return;
+        case NodeKind::fill:
+            fill_memory(node.to, node.value, node.element_bytes, node.bytes);
+            return;
+        case NodeKind::host:
+            node.function(node.data);
+            return;
+        case NodeKind::child:
+            node.bodies.front()->run(queue);
+            return;
+        case NodeKind::condition:
+            break;
+        }
+        std::size_t chosen = 0;
+        switch (node.condition) {
+        case ConditionKind::while_nonzero:
+            while (*node.word != 0)
+                node.bodies.front()->run(queue);
+            return;
+        case ConditionKind::if_nonzero:
+            chosen = *node.word != 0 ? 0 : 1;
+            break;
+        case ConditionKind::select:
+            chosen = *node.word;
+            break;
+        }
+        if (chosen < node.bodies.size())
+            node.bodies[chosen]->run(queue);
+    }
+    void write_nodes(std::FILE* file, const std::string& prefix) const {
+        for (const auto& node : nodes_) {
+            const std::string name = prefix + std::to_string(node->index);
+            std::fprintf(file, "%s [label=\"%zu: %s\"];\n", name.c_str(), node->index, name_of(node->kind));
+            for (const std::size_t before : node->after)
+                std::fprintf(file, "%s%zu -> %s;\n", prefix.c_str(), before, name.c_str());
+            for (std::size_t body = 0; body < node->bodies.size(); ++body) {
+                const std::string inner = name + "_" + std::to_string(body);
+                std::fprintf(file, "subgraph cluster_%s {\nlabel=\"%s %s, body %zu\";\n", inner.c_str(),
+                             name_of(node->kind), name.c_str(), body);
+                node->bodies[body]->write_nodes(file, inner + "_");
+                std::fputs("}\n", file);
+            }
+        }
+    }
 
     detail::List<detail::Owned<Node>> nodes_;
     detail::List<detail::Shared<void>> memory_;
     detail::Owned<Branches> branches_; // null where there is one alone
 };
-
-// ---------------------------------------------------------------------------------------------------------------
-
-inline std::size_t Graph::node_count() const {
-    std::size_t count = nodes_.size();
-    for (const auto& node : nodes_) {
-        if (node->kind == NodeKind::child)
-            count += node->bodies.front()->node_count();
-    }
-    return count;
-}
-
-inline std::size_t Graph::edge_count() const {
-    std::size_t count = 0;
-    for (const auto& node : nodes_)
-        count += node->after.size();
-    return count;
-}
-
-inline detail::Shared<Graph> Graph::clone() const {
-    auto copy = detail::make_shared_value<Graph>();
-    copy->nodes_.reserve(nodes_.size());
-    for (const auto& node : nodes_) {
-        Node* const added = copy->add(*node);
-        for (auto& body : added->bodies)
-            body = body->clone();
-    }
-    copy->memory_ = memory_;
-    return copy;
-}
-
-inline bool Graph::same_shape(const Graph& other) const {
-    if (size() != other.size())
-        return false;
-    for (std::size_t i = 0; i < size(); ++i) {
-        const Node& mine = node(i);
-        const Node& theirs = other.node(i);
-        if (mine.kind != theirs.kind || mine.after != theirs.after || mine.condition != theirs.condition ||
-            mine.bodies.size() != theirs.bodies.size())
-            return false;
-        for (std::size_t body = 0; body < mine.bodies.size(); ++body) {
-            if (!mine.bodies[body]->same_shape(*theirs.bodies[body]))
-                return false;
-        }
-    }
-    return true;
-}
-
-inline bool Graph::all_before(const detail::List<std::size_t>& these,
-                              const detail::List<std::size_t>& reached) const {
-    detail::List<char> before(size(), 0);
-    detail::List<std::size_t> open = reached;
-    while (!open.empty()) {
-        const std::size_t index = open.back();
-        open.pop_back();
-        if (before[index] != 0)
-            continue;
-        before[index] = 1;
-        for (const std::size_t earlier : node(index).after)
-            open.push_back(earlier);
-    }
-    for (const std::size_t index : these) {
-        if (before[index] == 0)
-            return false;
-    }
-    return true;
-}
-
-inline void Graph::add_dependency(const Node* earlier, const Node* later) {
-    if (earlier == nullptr || earlier->graph != this || later == nullptr || later->graph != this)
-        throw Error("add_dependency: a node is not one of the graph");
-    if (earlier->index >= later->index)
-        throw Error("add_dependency: a node can only come behind one that was added before it");
-    insert(node(later->index).after, earlier->index);
-}
-
-inline std::size_t Graph::prepare() {
-    std::size_t threads = 0;
-    branches_.reset();
-    detail::List<detail::List<std::size_t>> after;
-    after.reserve(nodes_.size());
-    for (const auto& node : nodes_) {
-        for (const auto& body : node->bodies)
-            threads += body->prepare();
-        after.push_back(node->after);
-    }
-    auto branches = detail::make_owned<Branches>(std::move(after));
-    if (branches->count() < 2)
-        return threads;
-    branches_ = std::move(branches);
-    return threads + branches_->count() - 1;
-}
-
-inline void Graph::run(const Queue& queue) const {
-    if (branches_ != nullptr && branches_->run(queue, [&](std::size_t node) { run(*nodes_[node], queue); }))
-        return;
-    for (const auto& node : nodes_)
-        run(*node, queue);
-}
-
-inline void Graph::run(const Node& node, const Queue& queue) {
-    switch (node.kind) {
-    case NodeKind::empty:
-        return;
-    case NodeKind::task:
-        (*node.task)();
-        return;
-    case NodeKind::copy:
-        std::memcpy(node.to, node.from, node.bytes);
-        return;
-    case NodeKind::fill:
-        fill_memory(node.to, node.value, node.element_bytes, node.bytes);
-        return;
-    case NodeKind::host:
-        node.function(node.data);
-        return;
-    case NodeKind::child:
-        node.bodies.front()->run(queue);
-        return;
-    case NodeKind::condition:
-        break;
-    }
-    std::size_t chosen = 0;
-    switch (node.condition) {
-    case ConditionKind::while_nonzero:
-        while (*node.word != 0)
-            node.bodies.front()->run(queue);
-        return;
-    case ConditionKind::if_nonzero:
-        chosen = *node.word != 0 ? 0 : 1;
-        break;
-    case ConditionKind::select:
-        chosen = *node.word;
-        break;
-    }
-    if (chosen < node.bodies.size())
-        node.bodies[chosen]->run(queue);
-}
-
-inline std::uint64_t Graph::signature(const std::vector<const void*>& own) const {
-    std::uint64_t hash = 0xcbf29ce484222325U; // FNV-1a
-    const auto mix = [&hash](const auto& part) {
-        unsigned char bytes[sizeof(part)];
-        std::memcpy(bytes, &part, sizeof(part));
-        for (const unsigned char byte : bytes)
-            hash = (hash ^ byte) * 0x100000001b3U;
-    };
-    const auto mix_address = [&](const void* address) {
-        for (std::size_t place = 0; place < own.size(); ++place) {
-            if (own[place] == address && address != nullptr) {
-                mix(place);
-                return;
-            }
-        }
-        mix(address);
-    };
-    // Any word of it may be one of these addresses.
-    const auto mix_value = [&](const Task& task) {
-        std::uintptr_t word = 0;
-        std::size_t filled = 0;
-        task.visit_value([&](std::byte byte) {
-            word |= static_cast<std::uintptr_t>(byte) << 8 * filled;
-            if (++filled == sizeof(word)) {
-                mix_address(reinterpret_cast<const void*>(word));
-                word = 0;
-                filled = 0;
-            }
-        });
-        mix(word);
-    };
-    mix(size());
-    for (const auto& node : nodes_) {
-        mix(node->kind);
-        mix(node->after.size());
-        for (const std::size_t index : node->after)
-            mix(index);
-        mix(node->task == nullptr ? nullptr : node->task->type());
-        if (node->task != nullptr)
-            mix_value(*node->task);
-        mix_address(node->to);
-        mix_address(node->from);
-        mix(node->bytes);
-        mix(node->value);
-        mix(node->element_bytes);
-        mix(node->function);
-        mix(node->data);
-        mix(node->word);
-        mix(node->condition);
-        for (const auto& body : node->bodies)
-            mix(body->signature(own));
-    }
-    return hash;
-}
-
-inline void Graph::write_dot(const char* path) const {
-    std::FILE* const file = std::fopen(path, "w");
-    if (file == nullptr)
-        throw Error(std::string("write_dot: cannot write '") + path + "': " + std::strerror(errno));
-    std::fputs("digraph sluice {\n", file);
-    write_nodes(file, "n");
-    std::fputs("}\n", file);
-    const bool failed = std::ferror(file) != 0;
-    if (std::fclose(file) != 0 || failed)
-        throw Error(std::string("write_dot: writing '") + path + "' failed");
-}
-
-inline void Graph::write_nodes(std::FILE* file, const std::string& prefix) const {
-    for (const auto& node : nodes_) {
-        const std::string name = prefix + std::to_string(node->index);
-        std::fprintf(file, "%s [label=\"%zu: %s\"];\n", name.c_str(), node->index, name_of(node->kind));
-        for (const std::size_t before : node->after)
-            std::fprintf(file, "%s%zu -> %s;\n", prefix.c_str(), before, name.c_str());
-        for (std::size_t body = 0; body < node->bodies.size(); ++body) {
-            const std::string inner = name + "_" + std::to_string(body);
-            std::fprintf(file, "subgraph cluster_%s {\nlabel=\"%s %s, body %zu\";\n", inner.c_str(),
-                         name_of(node->kind), name.c_str(), body);
-            node->bodies[body]->write_nodes(file, inner + "_");
-            std::fputs("}\n", file);
-        }
-    }
-}
 
 } // namespace sluice::host
