@@ -8,8 +8,8 @@
 
 #include <sluice/report/detail/counter_steps.hpp>
 #include <sluice/report/detail/numbers.hpp>
-#include <sluice/report/detail/text_table.hpp>
 #include <sluice/report/detail/timeline_axis.hpp>
+#include <sluice/report/detail/timeline_text.hpp>
 
 namespace report_numbers {
 
