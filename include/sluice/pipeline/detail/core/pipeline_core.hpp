@@ -201,5 +201,4 @@ private:
 #include <sluice/pipeline/detail/core/pipeline_queries.inl>
 #include <sluice/pipeline/detail/core/pipeline_room.inl>
 #include <sluice/pipeline/detail/core/pipeline_tuning.inl>
-#include <sluice/pipeline/detail/core/pipeline_turns.inl>
 #endif
