@@ -88,8 +88,7 @@ inline std::vector<char> make_nccl_id() {
     return {id.internal, id.internal + sizeof(id.internal)};
 }
 
-/// NCCL waits for the other processes without an end, so a thread of its own does: where they do not come, it is left
-/// behind.
+/// NCCL waits for the other processes without an end, so a thread of its own does: where they do not come, it is left behind.
 inline ncclComm_t nccl_meet(const ncclUniqueId& id, int rank, int ranks, int device,
                             std::chrono::milliseconds timeout) {
     struct Meeting {

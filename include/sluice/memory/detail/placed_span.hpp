@@ -53,8 +53,7 @@ struct NoSpan {
     constexpr const element_type* data() const noexcept { return nullptr; }
 };
 
-/// The span of anything that has a place: a sluice buffer or span as it is, other contiguous ranges as host
-/// memory.
+/// The span of anything that has a place: a sluice buffer or span as it is, other contiguous ranges as host memory.
 template <class R>
 constexpr auto placed_span(R& range) {
     if constexpr (requires { range.span(); }) {

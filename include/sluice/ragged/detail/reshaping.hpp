@@ -216,8 +216,7 @@ struct Engine : HostTasks<B> {
         });
     }
 
-    /// `starts[r]` = the sum of the lengths before r, for r = 0 … most; rows beyond `lengths.rows()` have
-    /// length 0.
+    /// `starts[r]` = the sum of the lengths before r, for r = 0 … most; rows beyond `lengths.rows()` have length 0.
     template <class Lengths>
     static void sum_before(Ref stream, std::int64_t* starts, std::int64_t most, const Lengths& lengths,
                            RaggedScratch<B>& scratch) {
@@ -244,8 +243,7 @@ struct Engine : HostTasks<B> {
         stream.enqueue(std::move(task));
     }
 
-    /// The values of `shape`'s rows of which `keep` is not 0. `shape` has `rows()`, `size()`, `offset(row)`,
-    /// `refused()`.
+    /// The values of `shape`'s rows of which `keep` is not 0. `shape` has `rows()`, `size()`, `offset(row)`, `refused()`.
     template <class T, class Shape>
     static void compact(Ref stream, const RaggedTarget<T>& out, const T* values, const Shape& shape,
                         const std::uint8_t* keep, std::int64_t value_capacity, RaggedScratch<B>& scratch) {
@@ -306,8 +304,7 @@ void tell_made(BasicStreamRef<B> stream, const char* what, const RaggedTarget<T>
                  touched_workspace(workspace), others...);
 }
 
-/// Throws `Error` unless the result lies apart from the operand: rows are written while others are still
-/// read.
+/// Throws `Error` unless the result lies apart from the operand: rows are written while others are still read.
 template <class T, class U>
 void require_apart(const char* what, const RaggedTarget<T>& out, const RaggedView<U>& in) {
     if (out.counts == in.counts_pointer()) {

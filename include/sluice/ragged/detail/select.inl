@@ -119,8 +119,7 @@ struct OnceIfFilled {
     }
 };
 
-/// Each row as often as `times` says: sums those numbers up, writes down which row each of the result's is,
-/// and gathers.
+/// Each row as often as `times` says: sums those numbers up, writes down which row each of the result's is, and gathers.
 template <class T, Backend B, class Times>
 void repeat_by(BasicStreamRef<B> stream, const char* what, RaggedBatch<T, B>& out, RaggedView<const T> in,
                const Times& times, RaggedWorkspace<B>& workspace) {

@@ -24,8 +24,7 @@ SLUICE_HOST_DEVICE constexpr PhiloxBlock philox4x32_10(PhiloxBlock counter, std:
     return counter;
 }
 
-// The low half of the first word counts blocks, the high half is the operation, so that a key's runs never
-// meet.
+// The low half of the first word counts blocks, the high half is the operation, so that a key's runs never meet.
 SLUICE_HOST_DEVICE constexpr CountedRandom::CountedRandom(const RandomKey& key)
     : counter_{{static_cast<std::uint32_t>(key.operation) << 16, key.epoch,
                 static_cast<std::uint32_t>(key.sample), static_cast<std::uint32_t>(key.sample >> 32)}},

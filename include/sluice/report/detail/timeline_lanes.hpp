@@ -109,8 +109,7 @@ inline void place(Lanes& row) {
     row.count = count > 0 ? count : 1;
 }
 
-/// By row: the spans that are seen between `begin` and `end`, placed. One that only touches them is not,
-/// unless it lasts no time.
+/// By row: the spans that are seen between `begin` and `end`, placed. One that only touches them is not, unless it lasts no time.
 inline std::vector<Lanes> lanes_of(const Timeline& timeline, double begin, double end) {
     std::vector<Lanes> rows(timeline.rows().size());
     for (const TimelineSpan& span : timeline.spans()) {

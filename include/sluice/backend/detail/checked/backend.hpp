@@ -18,7 +18,7 @@
 
 namespace sluice {
 
-/// See backend/checked.hpp, and the concepts `Backend`, `GraphBackend` and `SemaphoreBackend` for what each function does.
+/// See backend/checked.hpp, and the concepts `Backend`, `FillBackend`, `GraphBackend` and `SemaphoreBackend` for what each function does.
 /// What is not here is `B`'s own.
 template <class B>
 struct Checked : detail::CheckedGraphs<B> {
@@ -32,10 +32,8 @@ struct Checked : detail::CheckedGraphs<B> {
     /// As `checked::findings`, for who includes nothing of the checker.
     static std::vector<sluice::checked::Finding> findings() { return sluice::checked::findings(); }
 
-    /// \name Streams
-    /// @{
-
-    /// Does what the concept `Backend` says of streams.
+    // Streams
+    // --------------------------------------------------------------------------------------------------
     static NativeStream create_stream(const StreamOptions& options) {
         const NativeStream stream = B::create_stream(options);
         detail::checked::stream_made(key(stream), options.blocking, false);
@@ -78,12 +76,9 @@ struct Checked : detail::CheckedGraphs<B> {
         const detail::checked::Token token = detail::checked::enqueued(key(stream));
         B::enqueue(stream, detail::CheckedCall<std::decay_t<F>>{std::forward<F>(callable), token});
     }
-    /// @}
 
-    /// \name Events
-    /// @{
-
-    /// Does what the concept `Backend` says of events.
+    // Events
+    // --------------------------------------------------------------------------------------------------
     static void destroy_event(NativeEvent event) noexcept {
         detail::checked::event_destroyed(key(event)); // before another event can have its place
         B::destroy_event(event);
@@ -117,12 +112,9 @@ struct Checked : detail::CheckedGraphs<B> {
         seen_stop.whether(true);
         return milliseconds;
     }
-    /// @}
 
-    /// \name Semaphores
-    /// @{
-
-    /// Does what the concept `SemaphoreBackend` says.
+    // Semaphores
+    // --------------------------------------------------------------------------------------------------
     template <class Semaphore>
     static void destroy_semaphore(Semaphore semaphore) noexcept {
         detail::checked::semaphore_destroyed(key(semaphore));
@@ -166,12 +158,9 @@ struct Checked : detail::CheckedGraphs<B> {
         B::reset_semaphore(semaphore);
         detail::checked::semaphore_reset(key(semaphore));
     }
-    /// @}
 
-    /// \name Memory
-    /// @{
-
-    /// Does what the concepts `Backend` and `FillBackend` say of memory.
+    // Memory
+    // --------------------------------------------------------------------------------------------------
     static void* allocate_device(std::size_t bytes) {
         void* const memory = B::allocate_device(bytes);
         detail::checked::allocated(memory, bytes, true, sees_writes, false, nullptr);
@@ -259,7 +248,6 @@ struct Checked : detail::CheckedGraphs<B> {
         detail::checked::accesses(key(stream), &range, 1, detail::checked::Op::fill, nullptr);
         B::fill_elements(memory, pattern, element_bytes, count, stream);
     }
-    /// @}
 
 private:
     template <class Native>
@@ -285,10 +273,10 @@ private:
             detail::checked::stress_stream<B>(stream, behind_wait);
     }
 
-    // Destroying a host stream waits for it.
-    // What is freed while work uses it would be reused before the mistake can be told. Pinned memory also since a place
-    // that a container has now is no mistake.
+    // What is freed while work uses it would be reused before the mistake can be told. Pinned memory also since a place that a
+    // container has now is no mistake.
     static constexpr bool keeps_memory = requires(void* memory) { B::delete_retired(memory); };
+    // Destroying a host stream waits for it.
     static constexpr bool waits_in_destructor = requires { requires B::waits_for_destroyed_streams; };
 
     // What the calling thread knows after a call, also one that throws the fault of work that is over.

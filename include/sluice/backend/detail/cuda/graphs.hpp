@@ -15,8 +15,7 @@
 
 namespace sluice {
 
-/// The part of `Cuda` that launches kernels from graphs. See the concept `KernelGraphBackend` for what each function
-/// does.
+/// The part of `Cuda` that launches kernels from graphs. See the concept `KernelGraphBackend` for what each function does.
 struct CudaKernelNodes {
     /// `early`: null, or for each of `after` whether it is a kernel that lets this one begin while it ends.
     static cudaGraphNode_t add_kernel(cudaGraph_t graph, const cudaGraphNode_t* after, std::size_t count,
@@ -52,8 +51,7 @@ private:
     }
 };
 
-/// The part of `Cuda` that deals with conditional nodes. See the concept `GraphBackend` for what each function
-/// does.
+/// The part of `Cuda` that deals with conditional nodes. See the concept `GraphBackend` for what each function does.
 struct CudaConditions {
     using NativeCondition = unsigned long long;
 

@@ -35,8 +35,7 @@ public:
         branches_.push_back(Branch{&origin, {}});
     }
 
-    /// Begins a capture of `queue`, into `body` if there is one and otherwise into a graph of its own. Throws
-    /// `Error`.
+    /// Begins a capture of `queue`, into `body` if there is one and otherwise into a graph of its own. Throws `Error`.
     static void begin(Queue& queue, CaptureMode mode, Graph* body = nullptr) {
         if (queue.capture() != nullptr)
             throw Error("begin_capture: the stream is being captured already");
@@ -50,9 +49,8 @@ public:
         queue.set_capture(capture);
     }
 
-    /// Ends the capture that `queue` began, and gives its graph; null if it was captured into a body. Throws
-    /// `Error` if the graph is of no use; the capture is over then too, unless `queue` or the thread is not the
-    /// one that began it.
+    /// Ends the capture that `queue` began, and gives its graph; null if it was captured into a body. Throws `Error` if the graph
+    /// is of no use; the capture is over then too, unless `queue` or the thread is not the one that began it.
     detail::Owned<Graph> end(Queue& queue) {
         if (&queue != origin_)
             refuse("end_capture: the stream joined the capture; the stream that it began on must end it");
@@ -160,8 +158,7 @@ public:
         throw Error(reason);
     }
 
-    /// Invalidates the captures under way that forbid the calling thread what could disturb them; returns
-    /// whether there is one.
+    /// Invalidates the captures under way that forbid the calling thread what could disturb them; returns whether there is one.
     static bool disturb(const std::string& reason) {
         List& list = List::all();
         const std::lock_guard lock(list.mutex);

@@ -51,8 +51,7 @@ public:
         return nodes_.back().get();
     }
 
-    /// Puts `later` behind `earlier`. Throws `Error` if they are not of this graph, or `earlier` was added after
-    /// `later`.
+    /// Puts `later` behind `earlier`. Throws `Error` if they are not of this graph, or `earlier` was added after `later`.
     void add_dependency(const Node* earlier, const Node* later) {
         if (earlier == nullptr || earlier->graph != this || later == nullptr || later->graph != this)
             throw Error("add_dependency: a node is not one of the graph");
@@ -153,10 +152,9 @@ public:
         return threads + branches_->count() - 1;
     }
 
-    /// Runs the nodes: branches that do not depend on each other at the same time, the first one on the calling thread
-    /// and each further one on another; a graph without branches in the order in which the nodes were added. Throws
-    /// what a node throws first; the nodes that depend on that one do not run. The threads count as running a task of
-    /// `queue`. One run at a time.
+    /// Runs the nodes: branches that do not depend on each other at the same time, the first one on the calling thread and each
+    /// further one on another; a graph without branches in the order in which the nodes were added. Throws what a node throws
+    /// first; the nodes that depend on that one do not run. The threads count as running a task of `queue`. One run at a time.
     void run(const Queue& queue) const {
         if (branches_ != nullptr &&
             branches_->run(queue, [&](std::size_t node) { run(*nodes_[node], queue); }))

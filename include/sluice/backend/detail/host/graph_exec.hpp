@@ -31,8 +31,7 @@ public:
     /// Enqueues one run of all nodes: branches that do not depend on each other run at the same time, and the queue goes
     /// on when all are over. What a node throws fails `queue`, and keeps from running what depends on it.
     void launch(Queue& queue) {
-        // A number and its place in a queue are taken together, so that no launch waits for one that stands
-        // behind it.
+        // A number and its place in a queue are taken together, so that no launch waits for one that stands behind it.
         std::unique_lock lock(mutex_);
         Task task{[graph = graph_, turns = turns_, number = launched_++, &queue] {
             const Turn turn(*turns, number);

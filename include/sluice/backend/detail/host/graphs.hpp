@@ -18,9 +18,8 @@ struct Node;
 
 /// The part of `Host` that deals with graphs. See the concept `GraphBackend` for what each function does.
 ///
-/// A launch is one task of its stream. Branches that do not depend on each other run at the same time, the first on
-/// the stream's thread and each further one on a thread of the program's; up to 32 of them. Conditions are read when
-/// their node is reached.
+/// A launch is one task of its stream. Branches that do not depend on each other run at the same time, the first on the stream's
+/// thread and each further one on a thread of the program's; up to 32 of them. Conditions are read when their node is reached.
 struct Graphs {
     using NativeGraph = Graph*;
     using NativeGraphExec = GraphExec*;

@@ -57,8 +57,7 @@ private:
     const Running* outer_;
 };
 
-/// Runs tasks one after another. As on a device, the enqueuing thread does not wait for them, except for room: see
-/// `capacity`.
+/// Runs tasks one after another. As on a device, the enqueuing thread does not wait for them, except for room: see `capacity`.
 ///
 /// A task that throws fails the queue: later tasks are skipped, but for those that others wait for, until
 /// `clear_failure`. Any thread may enqueue; tasks of one thread keep their order.

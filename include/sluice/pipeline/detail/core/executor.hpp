@@ -210,8 +210,7 @@ private:
 };
 
 /// Schedule::serial: one stage after another, one batch after another. All stages of a device are on one stream, and need no
-/// marks. Where the work goes from one device to another, or to a
-/// thread and back, each stage waits for the one before it.
+/// marks. Where the work goes from one device to another, or to a thread and back, each stage waits for the one before it.
 template <Backend B>
 class SerialExecutor final : public PlainExecutor<B> {
     using Core = StageCore<B>;

@@ -50,8 +50,7 @@ inline void require_lanes(const std::string& stage, int lanes) {
     require_within("stage '" + stage + "': StageOptions::lanes", lanes, 1, 1 << 16);
 }
 
-/// The device of a stage's streams in a pipeline of device `pipelines`. Throws `Error` for options that do not go
-/// together.
+/// The device of a stage's streams in a pipeline of device `pipelines`. Throws `Error` for options that do not go together.
 template <Backend B>
 int require_stage_device(const std::string& stage, const StageOptions<B>& options, int pipelines) {
     const int device = options.device == -1 ? pipelines : options.device;

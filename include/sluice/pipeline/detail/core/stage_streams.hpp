@@ -18,8 +18,7 @@
 
 namespace sluice::detail {
 
-/// The streams of each stage, one or more, made here or external. Under `Schedule::serial` the stages of one device share
-/// one.
+/// The streams of each stage, one or more, made here or external. Under `Schedule::serial` the stages of one device share one.
 template <Backend B>
 class StageStreams {
 public:
