@@ -1,4 +1,5 @@
 // Each collective against plain sums in float64, with any number of ranks and elements.
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -130,7 +131,7 @@ TEST_CASE("all numbers of 16 bits come through float, and sums of them are round
     for (const std::uint32_t nan : {0x7f800001U, 0x7f80ffffU, 0x7fffffffU, 0x7fc00000U}) {
         CAPTURE(nan);
         for (const std::uint32_t sign : {0U, 0x80000000U}) {
-            const float value = detail::float_of_bits(sign | nan);
+            const float value = std::bit_cast<float>(sign | nan);
             detail::Bfloat16Bits short_one{};
             detail::narrow(value, short_one);
             CHECK(std::isnan(detail::wide(short_one)));

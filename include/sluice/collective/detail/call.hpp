@@ -130,6 +130,11 @@ private:
 inline std::string rank_text(int rank, int ranks) {
     return "rank " + std::to_string(rank) + " of " + std::to_string(ranks);
 }
+/// Two of its calls have met.
+inline std::string twice_text(int rank, int ranks) {
+    return "two collectives of " + rank_text(rank, ranks) +
+           " ran at the same time; enqueue all of a communicator's on one stream, or order them by events";
+}
 /// `rank` has left, and `other` has come to `call`.
 inline std::string left_text(int rank, int ranks, int other, const std::string& call) {
     return rank_text(rank, ranks) + " has left: its communicator was destroyed; rank " +

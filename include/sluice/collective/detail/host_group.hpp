@@ -85,11 +85,8 @@ private:
 
     void take_seat(int rank, const CollectiveCall& call) {
         Seat& seat = seats_[static_cast<std::size_t>(rank)];
-        if (seat.taken) {
-            fail("two collectives of " + rank_text(rank, ranks()) +
-                 " ran at the same time; enqueue all of a communicator's on one stream, or order them by "
-                 "events");
-        }
+        if (seat.taken)
+            fail(twice_text(rank, ranks()));
         for (std::size_t other = 0; other < seats_.size(); ++other) {
             const Seat& there = seats_[other];
             if (there.left)
@@ -164,9 +161,6 @@ private:
                 [&](int from) { return static_cast<const T*>(call_of(from).in); }, this->ranks(),
                 [&](int to) { return static_cast<T*>(call_of(to).out); });
         });
-    }
-    static std::size_t part_begin(std::size_t count, std::size_t part, std::size_t parts) noexcept {
-        return count / parts * part + (part < count % parts ? part : count % parts);
     }
     void reduce_scatter(int rank, const CollectiveCall& call) {
         const std::size_t offset = call.count * static_cast<std::size_t>(rank);

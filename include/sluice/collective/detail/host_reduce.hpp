@@ -1,9 +1,9 @@
 // Sums over ranks on the CPU, in the order of the ranks.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
 
 #include <sluice/collective/detail/call.hpp>
@@ -19,30 +19,21 @@ struct Bfloat16Bits {
     std::uint16_t bits;
 };
 
-inline float float_of_bits(std::uint32_t bits) noexcept {
-    float value = 0;
-    std::memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-inline std::uint32_t bits_of_float(float value) noexcept {
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
-
 /// What elements are added up in, and back, rounded to nearest with ties to even.
 template <class T>
 T wide(T value) noexcept {
     return value;
 }
-inline float wide(Bfloat16Bits value) noexcept { return float_of_bits(std::uint32_t{value.bits} << 16); }
+inline float wide(Bfloat16Bits value) noexcept {
+    return std::bit_cast<float>(std::uint32_t{value.bits} << 16);
+}
 inline float wide(Float16Bits value) noexcept {
     const std::uint32_t sign = std::uint32_t{value.bits & 0x8000U} << 16;
     const std::uint32_t rest = value.bits & 0x7fffU;
     if (rest >= 0x7c00U) // infinity and NaN
-        return float_of_bits(sign | 0x7f800000U | (rest & 0x3ffU) << 13);
+        return std::bit_cast<float>(sign | 0x7f800000U | (rest & 0x3ffU) << 13);
     if (rest >= 0x400U)
-        return float_of_bits(sign | ((rest << 13) + (std::uint32_t{112} << 23)));
+        return std::bit_cast<float>(sign | ((rest << 13) + (std::uint32_t{112} << 23)));
     const float subnormal = static_cast<float>(rest) * 0x1p-24F;
     return sign != 0 ? -subnormal : subnormal;
 }
@@ -51,13 +42,13 @@ void narrow(T value, T& to) noexcept {
     to = value;
 }
 inline void narrow(float value, Bfloat16Bits& to) noexcept {
-    const std::uint32_t bits = bits_of_float(value);
+    const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
     const bool is_nan = (bits & 0x7fffffffU) > 0x7f800000U;
     const std::uint32_t rounded = is_nan ? bits | 0x400000U : bits + 0x7fffU + ((bits >> 16) & 1U);
     to.bits = static_cast<std::uint16_t>(rounded >> 16);
 }
 inline void narrow(float value, Float16Bits& to) noexcept {
-    const std::uint32_t bits = bits_of_float(value);
+    const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t sign = bits >> 16 & 0x8000U;
     const std::uint32_t rest = bits & 0x7fffffffU;
     std::uint32_t result = 0;
@@ -67,7 +58,7 @@ inline void narrow(float value, Float16Bits& to) noexcept {
         const std::uint32_t rounded = rest + 0xfffU + ((rest >> 13) & 1U) - (std::uint32_t{112} << 23);
         result = rounded >= 0x0f800000U ? 0x7c00U : rounded >> 13;
     } else { // a multiple of 2^-24, which the sum rounds to
-        result = bits_of_float(float_of_bits(rest) + 0.5F) - 0x3f000000U;
+        result = std::bit_cast<std::uint32_t>(std::bit_cast<float>(rest) + 0.5F) - 0x3f000000U;
     }
     to.bits = static_cast<std::uint16_t>(sign | result);
 }
@@ -111,6 +102,11 @@ T reduced(T a, T b, Reduction reduction) noexcept {
     } else {
         return a + b;
     }
+}
+
+/// Where part `part` of `parts` begins, which are as long as each other but for one element.
+inline std::size_t part_begin(std::size_t count, std::size_t part, std::size_t parts) noexcept {
+    return count / parts * part + (part < count % parts ? part : count % parts);
 }
 
 /// Elements that are reduced at a time, so that no rank's memory is written before all ranks' has been read.

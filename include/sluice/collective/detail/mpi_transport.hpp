@@ -54,9 +54,7 @@ public:
             const std::lock_guard lock(mutex_);
             throw_if_failed();
             if (busy_) {
-                fail("two collectives of " + rank_text(rank_, ranks_) +
-                     " ran at the same time; enqueue all of a communicator's on one stream, or order them by "
-                     "events");
+                fail(twice_text(rank_, ranks_));
                 throw_if_failed();
             }
             busy_ = true;
@@ -145,10 +143,7 @@ private:
     }
     void all_reduce(const CollectiveCall& call) {
         const std::size_t size = bytes_of(call.element);
-        const auto begin = [&](std::size_t part) {
-            const std::size_t parts = counts_.size();
-            return call.count / parts * part + (part < call.count % parts ? part : call.count % parts);
-        };
+        const auto begin = [&](std::size_t part) { return part_begin(call.count, part, counts_.size()); };
         for (std::size_t r = 0; r < counts_.size(); ++r) {
             own_counts_[r] = static_cast<int>((begin(r + 1) - begin(r)) * size);
             own_offsets_[r] = static_cast<int>(begin(r) * size);

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <sluice/report/detail/text_table.hpp>
+#include <sluice/report/detail/timeline_text.hpp>
 #include <sluice/report/timeline_report.hpp>
 
 namespace sluice {

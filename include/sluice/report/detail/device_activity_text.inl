@@ -5,7 +5,7 @@
 #include <utility>
 
 #include <sluice/report/detail/json_writer.hpp>
-#include <sluice/report/detail/text_table.hpp>
+#include <sluice/report/detail/timeline_text.hpp>
 #include <sluice/report/detail/timeline_text.hpp>
 
 namespace sluice {

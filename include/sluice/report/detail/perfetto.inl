@@ -2,9 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,11 +32,7 @@ struct Message {
         varint(value);
     }
     /// A field of wire type 1: a double, its lowest byte first.
-    void real(std::uint32_t field, double value) {
-        std::uint64_t bits = 0;
-        std::memcpy(&bits, &value, sizeof bits);
-        fixed64(field, bits);
-    }
+    void real(std::uint32_t field, double value) { fixed64(field, std::bit_cast<std::uint64_t>(value)); }
     void fixed64(std::uint32_t field, std::uint64_t bits) {
         varint(std::uint64_t{field} << 3 | 1);
         for (int byte = 0; byte < 8; ++byte)
