@@ -104,7 +104,7 @@ public:
 
     SourceLedger(int of, Delete delete_slot, WhenAhead when_ahead = WhenAhead::wait)
         : device(of), drops(when_ahead != WhenAhead::wait),
-          drops_oldest(when_ahead == WhenAhead::drop_oldest), delete_(delete_slot) {}
+          drops_oldest(when_ahead == WhenAhead::drop_oldest), delete_(delete_slot), destroy_(&destroy) {}
     SourceLedger& operator=(SourceLedger&&) = delete;
 
     /// Takes on a slot, which is free, and which it owns if this doesn't throw.
@@ -199,9 +199,11 @@ private:
     typename Slot::Read& begin_read(Slot& slot, BasicStreamRef<B> stream);
     // Whether all that `stream` was handed is over for sure.
     static bool waited_for(BasicStreamRef<B> stream) noexcept;
-    void destroy() noexcept;
+    static void destroy(SourceLedger* ledger) noexcept;
 
     const Delete delete_;
+    void (*const destroy_)(
+        SourceLedger*) noexcept;             // So that pipelines without sources compile no end of them.
     int references_ = 1;                     // The source, and slots that are held.
     List<typename B::NativeStream> readers_; // All streams that have read a slot.
     SlotRow<B> free_;                        // The longest free one first.

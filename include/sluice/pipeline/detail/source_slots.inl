@@ -83,7 +83,7 @@ void SourceLedger<B>::abandon() noexcept {
         if (--references_ > 0)
             return;
     }
-    destroy();
+    destroy_(this);
 }
 
 template <Backend B>
@@ -231,7 +231,7 @@ void SourceLedger<B>::done(Slot& slot, bool elsewhere) noexcept {
         mutex.changed();
     }
     if (gone)
-        destroy();
+        destroy_(this);
     for (Slot* part : parts) {
         if (part != nullptr)
             part->ledger->done(*part, elsewhere);
@@ -358,12 +358,12 @@ bool SourceLedger<B>::waited_for(BasicStreamRef<B> stream) noexcept {
 }
 
 template <Backend B>
-void SourceLedger<B>::destroy() noexcept {
+void SourceLedger<B>::destroy(SourceLedger* ledger) noexcept {
     try {
-        const DeviceGuard<B> guard(device);
-        delete this;
+        const DeviceGuard<B> guard(ledger->device);
+        delete ledger;
     } catch (...) {
-        delete this; // The device is lost.
+        delete ledger; // The device is lost.
     }
 }
 
