@@ -1,9 +1,10 @@
-// Of the library sluice::compiled: what a backend's pipelines and sources share.
+// Of the library sluice::compiled: what a backend's pipelines, sources and readbacks share.
 #pragma once
 
 #define SLUICE_COMPILES_BODIES
 #include <sluice/backend/checked.hpp>
 #include <sluice/pipeline/pipeline.hpp>
+#include <sluice/pipeline/readback.hpp>
 #include <sluice/pipeline/source.hpp>
 
 #include "one_kind.hpp"
@@ -12,4 +13,5 @@
     template class sluice::detail::PipelineCore<__VA_ARGS__>;                                                \
     template struct sluice::detail::SourceSlot<__VA_ARGS__>;                                                 \
     template class sluice::detail::SourceLedger<__VA_ARGS__>;                                                \
-    template class sluice::detail::SourceCore<__VA_ARGS__>
+    template class sluice::detail::SourceCore<__VA_ARGS__>;                                                  \
+    template class sluice::detail::ReadbackState<__VA_ARGS__>

@@ -9,7 +9,9 @@
 #define SLUICE_TEST_FROM_LIBRARY(...)                                                                        \
     extern template class sluice::detail::PipelineCore<__VA_ARGS__>;                                         \
     extern template struct sluice::detail::SourceSlot<__VA_ARGS__>;                                          \
-    extern template class sluice::detail::SourceLedger<__VA_ARGS__>
+    extern template class sluice::detail::SourceLedger<__VA_ARGS__>;                                         \
+    extern template class sluice::detail::SourceCore<__VA_ARGS__>;                                           \
+    extern template class sluice::detail::ReadbackState<__VA_ARGS__>
 #else
 #define SLUICE_TEST_FROM_LIBRARY(...) static_assert(true)
 #endif

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include <sluice/backend/detail/owned.hpp>
@@ -53,9 +54,10 @@ public:
     /// Throws `Error` when the handler is empty, `slots` is below one, or there is not enough memory.
     template <std::invocable<std::size_t, std::span<const T>> Handler>
     Readback(std::size_t count, Handler handler, int slots = 16)
-        : state_(detail::make_shared_value<State>(
-              count, detail::make_owned<HandlerOf<Handler>>(std::move(handler)), slots)) {
-        state_->watch_itself(state_);
+        : state_(State::make(count, sizeof(T), detail::make_owned<HandlerOf<Handler>>(std::move(handler)),
+                             slots)) {
+        static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 64,
+                      "sluice::Readback: values must be trivially copyable, and aligned to 64 bytes at most");
     }
 
     /// Does not compile.
@@ -84,14 +86,14 @@ public:
     /// Enqueues the copy of `values`, device memory of up to `count` values, on `stream`; the handler is given as many.
     /// Later work of that stream may overwrite them. Throws `Error`, also in a plain `capture`, and what the handler throws.
     void push(BasicStreamRef<B> stream, DeviceSpan<const T, B> values) {
-        state_->push(stream, values, nullptr);
+        state_->push(stream, values.data(), values.size(), nullptr);
     }
     /// The same for a result whose length the device alone knows: copies all of `values` and the one number in `length`,
     /// and the handler is given the first `length[0]` of them. A length that is negative, or beyond `values`, is thrown as
     /// an `Error` in the handler's stead.
     void push(BasicStreamRef<B> stream, DeviceSpan<const T, B> values,
               DeviceSpan<const std::int64_t, B> length) {
-        state_->push(stream, values, &length);
+        state_->push(stream, values.data(), values.size(), &length);
     }
 
     /// Hands over what has arrived, without waiting. Throws `Error`, and what the handler throws.
@@ -109,14 +111,16 @@ public:
     std::size_t pushed() const noexcept { return state_->pushed(); }
 
 private:
-    using State = detail::ReadbackState<T, B>;
+    using State = detail::ReadbackState<B>;
 
     template <class Handler>
     struct HandlerOf final : State::AnyHandler {
         explicit HandlerOf(Handler wrapped) : handler(std::move(wrapped)) {
             detail::require_callable("readback: the handler", handler);
         }
-        void operator()(std::size_t index, std::span<const T> values) override { handler(index, values); }
+        void operator()(std::size_t index, const std::byte* values, std::size_t size) override {
+            handler(index, std::span<const T>(reinterpret_cast<const T*>(values), size));
+        }
         Handler handler;
     };
 

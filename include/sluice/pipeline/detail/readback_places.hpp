@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <type_traits>
 #include <utility>
 
 #include <sluice/backend/detail/device_event.hpp>
@@ -13,6 +12,7 @@
 #include <sluice/backend/detail/ring_copy.hpp>
 #include <sluice/backend/detail/shared.hpp>
 #include <sluice/memory/buffer.hpp>
+#include <sluice/pipeline/detail/readback_state.hpp>
 
 namespace sluice::detail {
 
@@ -27,20 +27,15 @@ bool has_ring_copies(bool load) noexcept {
 
 /// Pinned places of one size, in rows for a `RingCopy` each, made in advance: during a capture nothing pinned can be allocated. Not
 /// synchronised.
-template <class T, Backend B>
+template <Backend B>
 class ReadbackPlaces {
 public:
-    /// A result on its way: its values, and behind `length`, where it is known on the device alone, how many.
-    struct Place {
-        std::int64_t* length;
-        T* values;
-    };
+    using Place = ReadbackPlace;
     using Row = std::byte*;
 
-    ReadbackPlaces(std::size_t count, std::size_t slots)
-        : stride_(RingCopy::header + (count * sizeof(T) + 63) / 64 * 64) {
-        static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 64,
-                      "sluice::Readback: values must be trivially copyable, and aligned to 64 bytes at most");
+    /// For results of up to `bytes`.
+    ReadbackPlaces(std::size_t bytes, std::size_t slots)
+        : stride_(RingCopy::header + (bytes + 63) / 64 * 64) {
         // One block copies to a row, which is no good for large results.
         const std::size_t depth = std::bit_floor(slots);
         if (depth * stride_ <= most_in_a_row && has_ring_copies<B>(true))
@@ -75,28 +70,29 @@ public:
     /// For the copy that finds the counter at `count`.
     Place place(Row row, std::size_t count) const noexcept {
         std::byte* const at = row + RingCopy::header + count % depth_ * stride_;
-        return {reinterpret_cast<std::int64_t*>(at), reinterpret_cast<T*>(at + RingCopy::header)};
+        return {reinterpret_cast<std::int64_t*>(at), at + RingCopy::header};
     }
-    RingCopy copy_to(Row row, const T* from, std::size_t size, const std::int64_t* length) const noexcept {
+    RingCopy copy_to(Row row, const void* from, std::size_t bytes,
+                     const std::int64_t* length) const noexcept {
         return {row,
                 from,
                 length,
                 static_cast<std::uint32_t>(depth_),
                 static_cast<std::uint32_t>(stride_),
-                static_cast<std::uint32_t>(size * sizeof(T))};
+                static_cast<std::uint32_t>(bytes)};
     }
 
     /// For a copy to this place, by which no counter moves.
-    static RingCopy copy_to(const Place& place, const T* from, std::size_t size,
+    static RingCopy copy_to(const Place& place, const void* from, std::size_t bytes,
                             const std::int64_t* length) noexcept {
         // More than 32 bits count is more than such a copy is for.
-        constexpr std::size_t most = (std::numeric_limits<std::uint32_t>::max)() / sizeof(T);
+        constexpr std::size_t most = (std::numeric_limits<std::uint32_t>::max)();
         return {reinterpret_cast<std::byte*>(place.length),
                 from,
                 length,
                 0,
                 0,
-                static_cast<std::uint32_t>((size < most ? size : most) * sizeof(T))};
+                static_cast<std::uint32_t>(bytes < most ? bytes : most)};
     }
 
 private:
@@ -110,10 +106,10 @@ private:
 };
 
 /// The rows that one graph copies its results to, in the order of its pushes, and the events behind its last launches.
-template <class T, Backend B>
+template <Backend B>
 class ReplayedResults {
 public:
-    using Places = ReadbackPlaces<T, B>;
+    using Places = ReadbackPlaces<B>;
     struct Result {
         typename Places::Row row;
         std::size_t size;
@@ -151,7 +147,7 @@ public:
         return ++number_;
     }
     /// Of the last launch.
-    typename Places::Place place(std::size_t result) const noexcept {
+    ReadbackPlace place(std::size_t result) const noexcept {
         return pool->place(results[result].row, in_turns() ? counts_[result] - 1 : 0);
     }
     void add(const Result& result) {
