@@ -2,8 +2,6 @@
 // run chains on the backend under test.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -15,6 +13,7 @@
 
 #include "augment/chains.hpp"
 #include "nn/support.hpp"
+#include "support/doctest.hpp"
 
 namespace augment_test {
 

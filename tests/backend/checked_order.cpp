@@ -2,13 +2,12 @@
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/backend/checked.hpp>
 #include <sluice/backend/semaphore.hpp>
 #include <sluice/memory.hpp>
 
 #include "support/checked_mistakes.hpp"
+#include "support/doctest.hpp"
 
 namespace sluice::test::backend_checked_order {
 namespace {

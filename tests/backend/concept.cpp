@@ -1,7 +1,7 @@
 // A backend can be written by others: here one that wraps the Host backend and counts.
-#include <doctest/doctest.h>
-
 #include <sluice/memory/copy.hpp>
+
+#include "support/doctest.hpp"
 
 namespace backend_concept {
 

@@ -1,10 +1,9 @@
 // How a failed CUDA call reads. Needs the toolkit's runtime and no device.
-#include <doctest/doctest.h>
-
 #include <string>
 
 #include <sluice/backend/default.hpp>
 
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 #if SLUICE_HAS_CUDA

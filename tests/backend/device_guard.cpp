@@ -1,12 +1,11 @@
 // The calling thread's current device, and that it comes back.
-#include <doctest/doctest.h>
-
 #include <string>
 #include <thread>
 
 #include <sluice/backend/device.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace backend_device_guard {

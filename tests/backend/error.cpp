@@ -1,11 +1,11 @@
 // What an Error carries, and how its sentence reads.
-#include <doctest/doctest.h>
-
 #include <exception>
 #include <string>
 #include <type_traits>
 
 #include <sluice/backend/error.hpp>
+
+#include "support/doctest.hpp"
 
 namespace backend_error {
 

@@ -1,7 +1,6 @@
 // What a wait for an event orders, and what it does not.
-#include <doctest/doctest.h>
-
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/on_stream.hpp"
 
 namespace backend_event_order {

@@ -1,12 +1,11 @@
 // An owner destroys its event once, whatever it is moved onto.
-#include <doctest/doctest.h>
-
 #include <utility>
 
 #include <sluice/backend/stream.hpp>
 
 #include "support/alive.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 
 namespace backend_event_ownership {
 

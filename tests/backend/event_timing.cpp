@@ -1,10 +1,9 @@
 // The time between two events.
-#include <doctest/doctest.h>
-
 #include <chrono>
 #include <thread>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/on_stream.hpp"
 

@@ -1,8 +1,8 @@
 // Device streams run at the same time: each of two kernels waits for the other to have begun.
-#include <doctest/doctest.h>
-
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/copy.hpp>
+
+#include "support/doctest.hpp"
 
 namespace backend_gpu_concurrency {
 

@@ -1,9 +1,8 @@
 // Several devices, of a machine that has them.
-#include <doctest/doctest.h>
-
 #include <sluice/backend/device.hpp>
 #include <sluice/memory/copy.hpp>
 
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace backend_gpu_devices {

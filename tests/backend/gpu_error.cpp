@@ -1,12 +1,11 @@
 // Errors of a device's calls: reported at once, and forgotten once they have been thrown.
-#include <doctest/doctest.h>
-
 #include <cstdint>
 #include <limits>
 
 #include <sluice/backend/stream.hpp>
 
 #include "support/alive.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace backend_gpu_error {

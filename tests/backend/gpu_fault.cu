@@ -1,11 +1,10 @@
 // A kernel that faults. The device is lost to the process from then on, so this is a program of its own, and
 // its test cases are one sequence.
-#include <doctest/doctest.h>
-
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/copy.hpp>
 
 #include "support/alive.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 using namespace sluice;

@@ -1,9 +1,8 @@
 // Launches that the device refuses, and kernels on streams.
-#include <doctest/doctest.h>
-
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/copy.hpp>
 
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace backend_gpu_launch {

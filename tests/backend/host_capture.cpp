@@ -1,6 +1,4 @@
 // Capturing host streams: forks and joins, and what may go on beside a capture.
-#include <doctest/doctest.h>
-
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -12,6 +10,7 @@
 #include "backend/host_capture_case.hpp"
 #include "backend/host_graph.hpp"
 #include "support/alive.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace backend_host_capture {

@@ -4,9 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include <doctest/doctest.h>
-
 #include "backend/host_graph.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace sluice::test {

@@ -1,11 +1,10 @@
 // Capturing conditional nodes from host streams, and their bodies.
-#include <doctest/doctest.h>
-
 #include <string>
 #include <vector>
 
 #include "backend/host_capture_case.hpp"
 #include "backend/host_graph.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace backend_host_capture_conditions {

@@ -1,6 +1,4 @@
 // What cannot be captured from host streams, and what a capture that failed leaves behind.
-#include <doctest/doctest.h>
-
 #include <memory>
 #include <string>
 #include <thread>
@@ -8,6 +6,7 @@
 #include "backend/host_capture_case.hpp"
 #include "backend/host_graph.hpp"
 #include "support/alive.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace backend_host_capture_refusals {

@@ -1,6 +1,4 @@
 // Host streams run at the same time: each of two tasks waits for the other to have begun.
-#include <doctest/doctest.h>
-
 #include <array>
 #include <cstddef>
 #include <fstream>
@@ -12,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/latch.hpp"
 #include "support/on_stream.hpp"

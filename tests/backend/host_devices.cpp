@@ -1,7 +1,5 @@
 // Several devices, of the Host backend: CMakeLists.txt runs this program with SLUICE_HOST_DEVICES=3, and its
 // test case "count" with other values.
-#include <doctest/doctest.h>
-
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -10,6 +8,7 @@
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/stream.hpp>
 
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/latch.hpp"
 

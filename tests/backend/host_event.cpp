@@ -1,8 +1,7 @@
 // Host events on several streams at once, and their lifetime.
-#include <doctest/doctest.h>
-
 #include <memory>
 
+#include "support/doctest.hpp"
 #include "support/on_stream.hpp"
 
 namespace backend_host_event {

@@ -1,12 +1,11 @@
 // A task that throws fails its stream: later work is skipped, waits report it, nothing hangs.
-#include <doctest/doctest.h>
-
 #include <exception>
 #include <stdexcept>
 #include <string>
 
 #include <sluice/backend/detail/host/event.hpp>
 
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/on_stream.hpp"
 

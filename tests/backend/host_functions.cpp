@@ -8,11 +8,10 @@
 #include <string>
 #include <utility>
 
-#include <doctest/doctest.h>
-
 #include <sluice/backend/stream.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/gate.hpp"
 #include "support/heap_count.hpp"

@@ -1,6 +1,4 @@
 // Host graphs: their nodes, captured or added by hand, and what can be asked about them.
-#include <doctest/doctest.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "backend/host_graph.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/on_stream.hpp"
 

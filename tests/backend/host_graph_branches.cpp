@@ -12,9 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include "backend/host_graph.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/heap_count.hpp"
 #include "support/on_stream.hpp"

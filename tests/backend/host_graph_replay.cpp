@@ -1,6 +1,4 @@
 // Replaying and updating host graphs, and what may go on meanwhile.
-#include <doctest/doctest.h>
-
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -11,6 +9,7 @@
 
 #include "backend/host_graph.hpp"
 #include "support/alive.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/heap_count.hpp"
 #include "support/on_stream.hpp"

@@ -6,13 +6,12 @@
 #include <thread>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/backend/semaphore.hpp>
 #include <sluice/memory/copy.hpp>
 
 #include "backend/host_graph.hpp"
 #include "support/alive.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/heap_count.hpp"
 #include "support/on_stream.hpp"

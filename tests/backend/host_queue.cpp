@@ -1,6 +1,4 @@
 // A host stream's queue: how much it takes, and what becomes of it.
-#include <doctest/doctest.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -19,6 +17,7 @@
 
 #include <sluice/backend/detail/host/queue.hpp>
 
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/heap_count.hpp"
 #include "support/on_stream.hpp"

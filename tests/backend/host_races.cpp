@@ -6,8 +6,6 @@
 #include <thread>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/backend/detail/host/capture.hpp>
 #include <sluice/backend/detail/host/event.hpp>
 #include <sluice/backend/detail/host/semaphore.hpp>
@@ -17,6 +15,7 @@
 #include <sluice/memory/buffer.hpp>
 
 #include "support/alive.hpp"
+#include "support/doctest.hpp"
 
 namespace backend_host_races {
 

@@ -1,6 +1,4 @@
 // What a host stream can be handed to run.
-#include <doctest/doctest.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +7,7 @@
 
 #include <sluice/backend/stream.hpp>
 
+#include "support/doctest.hpp"
 #include "support/heap_count.hpp"
 
 namespace backend_host_task {

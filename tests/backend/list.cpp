@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
-#include <doctest/doctest.h>
-
 #include <sluice/backend/detail/list.hpp>
+
+#include "support/doctest.hpp"
 
 namespace backend_list {
 

@@ -1,6 +1,4 @@
 // How much device memory is in use.
-#include <doctest/doctest.h>
-
 #include <chrono>
 #include <cstddef>
 #include <string>
@@ -9,6 +7,7 @@
 #include <sluice/memory/buffer.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 
 namespace backend_memory_use {
 

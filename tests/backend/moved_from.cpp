@@ -1,6 +1,4 @@
 // A stream, an event or a semaphore that was moved from says so when it is used, and may be assigned to.
-#include <doctest/doctest.h>
-
 #include <chrono>
 #include <utility>
 
@@ -11,6 +9,7 @@
 #include <sluice/memory/copy.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace backend_moved_from {

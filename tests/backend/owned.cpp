@@ -2,9 +2,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include <doctest/doctest.h>
-
 #include <sluice/backend/detail/owned.hpp>
+
+#include "support/doctest.hpp"
 
 namespace backend_owned {
 

@@ -6,13 +6,12 @@
 #include <thread>
 #include <utility>
 
-#include <doctest/doctest.h>
-
 #include <sluice/backend/semaphore.hpp>
 
 #include "support/alive.hpp"
 #include "support/backend.hpp"
 #include "support/delayed_backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/faulty_backend.hpp"
 #include "support/gate.hpp"

@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/backend/detail/shared.hpp>
+
+#include "support/doctest.hpp"
 
 namespace backend_shared {
 

@@ -1,12 +1,11 @@
 // Once made, streams and events take no heap memory.
-#include <doctest/doctest.h>
-
 #include <array>
 #include <new>
 
 #include <sluice/backend/stream.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/heap_count.hpp"
 
 namespace backend_steady_state {

@@ -1,10 +1,10 @@
 // What converts to a stream reference and what does not. All of it is checked when this file is compiled.
-#include <doctest/doctest.h>
-
 #include <cstddef>
 #include <type_traits>
 
 #include <sluice/backend/stream.hpp>
+
+#include "support/doctest.hpp"
 
 namespace backend_stream_conversions {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include <doctest/doctest.h>
+#include "support/doctest.hpp"
 
 namespace backend_stream_failures {
 

@@ -1,12 +1,11 @@
 // Priorities, and whether a stream waits for the legacy default stream.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/stream.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 
 namespace backend_stream_options {
 

@@ -1,10 +1,9 @@
 // Work on one stream runs in the order in which it was enqueued.
-#include <doctest/doctest.h>
-
 #include <numeric>
 #include <vector>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/on_stream.hpp"
 
 namespace backend_stream_order {

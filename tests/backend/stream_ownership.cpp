@@ -1,11 +1,10 @@
 // An owner destroys its stream once, whatever it is moved onto.
-#include <doctest/doctest.h>
-
 #include <utility>
 #include <vector>
 
 #include "support/alive.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/on_stream.hpp"
 
 namespace backend_stream_ownership {

@@ -1,11 +1,10 @@
 // To and from CCCL's cuda::stream_ref, which a plain C++ compiler may not find: hence compiled by nvcc. Calls
 // no device.
 #include "support/cccl_stream_ref.hpp"
+#include "support/doctest.hpp"
 
 #if SLUICE_TEST_HAS_CCCL_STREAM_REF
 #include <type_traits>
-
-#include <doctest/doctest.h>
 
 #include <sluice/backend/stream.hpp>
 

@@ -1,11 +1,11 @@
 // Threads and conditions of the library's own.
-#include <doctest/doctest.h>
-
 #include <chrono>
 #include <mutex>
 #include <utility>
 
 #include <sluice/backend/detail/thread.hpp>
+
+#include "support/doctest.hpp"
 
 namespace backend_thread {
 

@@ -4,11 +4,10 @@
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/graph.hpp>
 
 #include "collective/ranks.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace collective_buckets {

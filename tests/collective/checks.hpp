@@ -6,9 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include "collective/ranks.hpp"
+#include "support/doctest.hpp"
 #include "support/random_values.hpp"
 
 namespace sluice::test {

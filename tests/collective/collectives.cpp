@@ -6,9 +6,8 @@
 #include <set>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include "collective/checks.hpp"
+#include "support/doctest.hpp"
 
 namespace collective_collectives {
 struct MyHalf {

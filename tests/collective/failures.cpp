@@ -3,11 +3,10 @@
 #include <thread>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/graph.hpp>
 
 #include "collective/ranks.hpp"
+#include "support/doctest.hpp"
 
 namespace collective_failures {
 

@@ -1,11 +1,10 @@
 // Ranks in processes that mpirun has started: each runs all of this.
 #include <string>
 
-#include <doctest/doctest.h>
-
 #include <sluice/collective/mpi.hpp>
 
 #include "collective/checks.hpp"
+#include "support/doctest.hpp"
 
 namespace collective_mpi {
 

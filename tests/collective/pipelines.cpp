@@ -7,11 +7,10 @@
 #include <tuple>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/pipeline.hpp>
 
 #include "collective/ranks.hpp"
+#include "support/doctest.hpp"
 
 namespace collective_pipelines {
 

@@ -8,12 +8,11 @@
 #include <thread>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/collective.hpp>
 #include <sluice/memory.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 
 namespace sluice::test {
 

@@ -2,12 +2,11 @@
 /// What Schedule::automatic finds in a program.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "program.hpp"
+#include "support/doctest.hpp"
 
 namespace sluice_test {
 

@@ -1,13 +1,13 @@
 /// \file
 /// The random boxes of the masked GIoU experiment.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include <masked_giou/box_data.hpp>
 #include <nn/losses/boxes/giou.hpp>
+
+#include "support/doctest.hpp"
 
 namespace examples_box_data {
 

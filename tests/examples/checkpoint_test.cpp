@@ -1,7 +1,5 @@
 /// \file
 /// Checkpoints of trainings: what is in them, what is refused, and what a killed process leaves.
-#include <doctest/doctest.h>
-
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -18,6 +16,7 @@
 #include <common/fnv1a.hpp>
 
 #include "scratch.hpp"
+#include "support/doctest.hpp"
 
 namespace examples_checkpoint {
 

@@ -1,5 +1,3 @@
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -13,6 +11,7 @@
 #include <common/box_metrics.hpp>
 #include <common/detection.hpp>
 
+#include "support/doctest.hpp"
 #include "support/heap_count.hpp"
 
 namespace examples_detection {

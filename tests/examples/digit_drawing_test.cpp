@@ -1,6 +1,4 @@
 // Single digits: their scaling, and where and how often they are drawn.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,6 +10,7 @@
 #include <common/digits.hpp>
 
 #include "examples/digits_case.hpp"
+#include "support/doctest.hpp"
 
 namespace examples_digit_drawing {
 

@@ -1,6 +1,4 @@
 // Canvases of digits with a label for each pixel.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -15,6 +13,7 @@
 #include <common/digits.hpp>
 
 #include "examples/digits_case.hpp"
+#include "support/doctest.hpp"
 #include "support/heap_count.hpp"
 
 namespace examples_digits {

@@ -1,7 +1,5 @@
 /// \file
 /// The program frozen_encoder as a user runs it.
-#include <doctest/doctest.h>
-
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -12,6 +10,7 @@
 #include "automatic.hpp"
 #include "program.hpp"
 #include "resumed.hpp"
+#include "support/doctest.hpp"
 
 namespace examples_frozen_encoder {
 

@@ -1,7 +1,5 @@
 /// \file
 /// The program gpu_augment as a user runs it.
-#include <doctest/doctest.h>
-
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -10,6 +8,7 @@
 
 #include "automatic.hpp"
 #include "program.hpp"
+#include "support/doctest.hpp"
 
 namespace examples_gpu_augment {
 

@@ -1,13 +1,12 @@
 /// \file
 /// The program graph_replay as a user runs it.
-#include <doctest/doctest.h>
-
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "program.hpp"
+#include "support/doctest.hpp"
 
 namespace examples_graph_replay {
 

@@ -1,10 +1,9 @@
-#include <doctest/doctest.h>
-
 #include <algorithm>
 
 #include <common/idx.hpp>
 
 #include "scratch.hpp"
+#include "support/doctest.hpp"
 
 namespace examples_idx {
 

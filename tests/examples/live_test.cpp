@@ -1,7 +1,5 @@
 /// \file
 /// The program live as a user runs it.
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -17,6 +15,7 @@
 #include <nn/models/resnet18.hpp>
 
 #include "program.hpp"
+#include "support/doctest.hpp"
 
 namespace examples_live {
 

@@ -1,7 +1,5 @@
 /// \file
 /// The program masked_giou as a user runs it.
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -10,6 +8,7 @@
 
 #include "automatic.hpp"
 #include "program.hpp"
+#include "support/doctest.hpp"
 
 namespace examples_masked_giou {
 

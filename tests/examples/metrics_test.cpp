@@ -1,9 +1,9 @@
-#include <doctest/doctest.h>
-
 #include <stdexcept>
 #include <vector>
 
 #include <common/segmentation_metrics.hpp>
+
+#include "support/doctest.hpp"
 
 namespace examples_metrics {
 

@@ -1,11 +1,10 @@
-#include <doctest/doctest.h>
-
 #include <sstream>
 #include <stdexcept>
 
 #include <common/options.hpp>
 
 #include "scratch.hpp"
+#include "support/doctest.hpp"
 
 namespace examples_options {
 

@@ -1,5 +1,3 @@
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <stdexcept>
 
@@ -8,6 +6,7 @@
 #include <common/picture.hpp>
 
 #include "scratch.hpp"
+#include "support/doctest.hpp"
 
 namespace examples_picture {
 

@@ -1,5 +1,3 @@
-#include <doctest/doctest.h>
-
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -7,6 +5,7 @@
 #include <common/ppm.hpp>
 
 #include "scratch.hpp"
+#include "support/doctest.hpp"
 
 namespace examples_ppm {
 

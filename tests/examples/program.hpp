@@ -2,8 +2,6 @@
 /// A program as a user runs it: its exit code, its errors and its report.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -17,6 +15,7 @@
 #include <utility>
 
 #include "scratch.hpp"
+#include "support/doctest.hpp"
 
 namespace sluice_test {
 

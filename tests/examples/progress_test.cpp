@@ -1,9 +1,9 @@
-#include <doctest/doctest.h>
-
 #include <sstream>
 
 #include <common/progress.hpp>
 #include <common/text.hpp>
+
+#include "support/doctest.hpp"
 
 namespace examples_progress {
 

@@ -1,7 +1,5 @@
 /// \file
 /// Timelines of ranks: as bytes, in numbers, and drawn.
-#include <doctest/doctest.h>
-
 #include <cstdint>
 #include <sstream>
 #include <string>
@@ -11,6 +9,7 @@
 #include <common/timelines.hpp>
 
 #include "scratch.hpp"
+#include "support/doctest.hpp"
 
 namespace examples_rank_timelines {
 

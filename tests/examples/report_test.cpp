@@ -1,5 +1,3 @@
-#include <doctest/doctest.h>
-
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -8,6 +6,7 @@
 #include <common/report.hpp>
 
 #include "scratch.hpp"
+#include "support/doctest.hpp"
 
 namespace examples_report {
 

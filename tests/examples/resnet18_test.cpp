@@ -1,7 +1,5 @@
 /// \file
 /// The program resnet18 as a user runs it.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -13,6 +11,7 @@
 
 #include "program.hpp"
 #include "resumed.hpp"
+#include "support/doctest.hpp"
 
 namespace examples_resnet18 {
 

@@ -2,8 +2,6 @@
 /// Trainings that are cut off and go on from a checkpoint, as a user runs them.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <chrono>
 #include <filesystem>
 #include <string>
@@ -12,6 +10,7 @@
 #include <common/safetensors.hpp>
 
 #include "program.hpp"
+#include "support/doctest.hpp"
 
 namespace sluice_test {
 

@@ -1,5 +1,3 @@
-#include <doctest/doctest.h>
-
 #include <cstring>
 #include <limits>
 #include <stdexcept>
@@ -8,6 +6,7 @@
 #include <support/reference.hpp>
 
 #include "scratch.hpp"
+#include "support/doctest.hpp"
 
 namespace examples_safetensors {
 

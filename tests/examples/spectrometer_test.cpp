@@ -1,7 +1,5 @@
 /// \file
 /// The program spectrometer as a user runs it.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "program.hpp"
+#include "support/doctest.hpp"
 
 namespace examples_spectrometer {
 

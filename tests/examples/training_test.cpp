@@ -1,7 +1,5 @@
 /// \file
 /// What the trainings of the examples share: their loop, and the comparison of their runs.
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <cstddef>
 #include <string>
@@ -9,6 +7,8 @@
 
 #include <common/training.hpp>
 #include <common/workers.hpp>
+
+#include "support/doctest.hpp"
 
 namespace examples_training {
 

@@ -1,10 +1,9 @@
 // Kernel nodes.
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/graph/graph_builder.hpp>
 
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace graph_builder_gpu {

@@ -1,6 +1,4 @@
 // Typed fills, and copies within pinned memory, in graphs.
-#include <doctest/doctest.h>
-
 #include <cstdint>
 #include <vector>
 
@@ -8,6 +6,7 @@
 #include <sluice/memory/copy.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 
 namespace graph_captured_memory {
 

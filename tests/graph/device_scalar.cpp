@@ -5,12 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/graph/capture.hpp>
 #include <sluice/graph/device_scalar.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/latch.hpp"
 #include "support/on_stream.hpp"

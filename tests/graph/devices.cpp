@@ -4,13 +4,12 @@
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/graph.hpp>
 #include <sluice/memory/copy.hpp>
 
 #include "graph/branch_ops.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace graph_devices {

@@ -1,6 +1,4 @@
 // Events that graphs record each time they run.
-#include <doctest/doctest.h>
-
 #include <cstdint>
 #include <vector>
 
@@ -9,6 +7,7 @@
 #include <sluice/memory/copy.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace graph_event_nodes {

@@ -5,11 +5,10 @@
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
-#include <doctest/doctest.h>
-
 #include <sluice/graph/graph_capture.hpp>
 #include <sluice/memory/copy.hpp>
 
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace graph_foreign_kernels {

@@ -3,12 +3,11 @@
 #include <random>
 #include <string>
 
-#include <doctest/doctest.h>
-
 #include <sluice/graph/graph_capture.hpp>
 
 #include "graph/capture_case.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace graph_graph_capture_cache {

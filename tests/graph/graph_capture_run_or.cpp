@@ -4,13 +4,12 @@
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/graph/graph_capture.hpp>
 #include <sluice/memory/copy.hpp>
 
 #include "graph/capture_case.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/heap_count.hpp"
 

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include <cuda_runtime.h>
-#include <doctest/doctest.h>
-
 #include <sluice/graph/graph_capture.hpp>
 #include <sluice/memory/copy.hpp>
+
+#include "support/doctest.hpp"
 
 namespace graph_guard {
 

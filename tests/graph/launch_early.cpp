@@ -2,14 +2,13 @@
 #include <cstddef>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/graph.hpp>
 #include <sluice/memory/copy.hpp>
 
 #include "graph/branch_ops.hpp"
 #include "graph/launch_early_ops.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/gate.hpp"
 
 namespace graph_launch_early {

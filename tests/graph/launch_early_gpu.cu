@@ -1,12 +1,11 @@
 // Kernels that begin early do begin early, where the device can; what they wait for is over then.
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/graph.hpp>
 #include <sluice/memory/copy.hpp>
 
 #include "graph/launch_early_ops.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/gate.hpp"
 

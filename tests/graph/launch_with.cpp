@@ -5,8 +5,6 @@
 #include <tuple>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/graph.hpp>
 #include <sluice/memory/copy.hpp>
 #include <sluice/pipeline/pipeline.hpp>
@@ -14,6 +12,7 @@
 #include "graph/launch_with_ops.hpp"
 #include "graph/ping_pong_ops.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/gate.hpp"
 #include "support/stream_ops.hpp"

@@ -1,12 +1,11 @@
 // What owns a graph says so when it is used after it was moved from, and may be assigned to.
-#include <doctest/doctest.h>
-
 #include <string>
 #include <utility>
 
 #include <sluice/graph.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace graph_moved_from {

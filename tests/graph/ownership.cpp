@@ -1,12 +1,11 @@
 // An owner destroys its graph or executable once, whatever it is moved onto.
-#include <doctest/doctest.h>
-
 #include <utility>
 
 #include <sluice/graph/capture.hpp>
 
 #include "support/alive.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 
 namespace graph_ownership {
 

@@ -4,8 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/graph/capture.hpp>
 #include <sluice/graph/control_flow.hpp>
 #include <sluice/graph/graph_capture.hpp>
@@ -14,6 +12,7 @@
 
 #include "graph/ping_pong_ops.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace graph_ping_pong {

@@ -9,12 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/graph.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/latch.hpp"
 #include "support/no_records.hpp"

@@ -2,18 +2,17 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/backend/checked.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/sluice.hpp>
 
+#include "support/any_call.hpp"
+#include "support/doctest.hpp"
 #include "support/gate.hpp"
 #include "support/library_core.hpp"
 
@@ -144,7 +143,7 @@ inline Hazard perhaps(Hazard hazard) {
     return hazard;
 }
 
-using Program = std::function<void(World&)>;
+using Program = AnyCall<void(World&)>;
 
 /// Runs `program` twice: once to collect all that is found, which must be `hazards` and nothing else, and once to see that
 /// an `Error` tells of one of them. On CUDA, where kernels write unseen, nothing must be found of uninitialised reads.

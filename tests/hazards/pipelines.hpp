@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <utility>
 
 #include <sluice/ragged.hpp>
@@ -20,8 +19,8 @@ struct Slot {
     Device features = named("slot features"), labels = named("slot labels"), scores = named("slot scores");
 };
 
-using Encode = std::function<void(Ref, const Batch&, Slot&)>;
-using Train = std::function<void(Ref, const Batch&, Slot&)>;
+using Encode = AnyCall<void(Ref, const Batch&, Slot&)>;
+using Train = AnyCall<void(Ref, const Batch&, Slot&)>;
 
 /// The stages of `TwoStages`. Without a callable, `encode` copies the batch to its slot and `train` makes scores of it.
 Stage<Encode, B> encode(StageOptions<B> options = {}, Encode callable = {}, const char* name = "encode");
@@ -61,10 +60,10 @@ struct Left {
 struct Right {
     Device values = named("right values");
 };
-using Load = std::function<void(Ref, const Batch&, Slot&)>;
-using MakeLeft = std::function<void(Ref, const Slot&, Left&)>;
-using MakeRight = std::function<void(Ref, const Slot&, Right&)>;
-using Join = std::function<void(Ref, const Left&, const Right&)>;
+using Load = AnyCall<void(Ref, const Batch&, Slot&)>;
+using MakeLeft = AnyCall<void(Ref, const Slot&, Left&)>;
+using MakeRight = AnyCall<void(Ref, const Slot&, Right&)>;
+using Join = AnyCall<void(Ref, const Left&, const Right&)>;
 
 /// The callables that a program leaves out copy from what they take.
 struct DiamondStages {
@@ -106,9 +105,9 @@ struct Choice {
 struct Applied {
     Pinned values = named<Pinned>("applied");
 };
-using Fetch = std::function<void(Ref, const Batch&, Scores&)>;
-using Choose = std::function<void(const Scores&, Choice&)>;
-using Apply = std::function<void(Ref, const Choice&, Applied&)>;
+using Fetch = AnyCall<void(Ref, const Batch&, Scores&)>;
+using Choose = AnyCall<void(const Scores&, Choice&)>;
+using Apply = AnyCall<void(Ref, const Choice&, Applied&)>;
 
 struct CpuStages {
     Fetch fetch;
@@ -149,7 +148,7 @@ struct WithCpuStage {
 };
 
 /// A source of `Batch`, whose filling is the program's.
-using Fill = std::function<void(std::size_t, Batch&)>;
+using Fill = AnyCall<void(std::size_t, Batch&)>;
 using Batches = Source<Batch, NoState, Fill, B>;
 
 } // namespace sluice::test

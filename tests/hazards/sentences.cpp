@@ -146,7 +146,7 @@ TEST_CASE("A host function is named by the stage that enqueued it, and told what
 }
 
 TEST_CASE("What is done about a source's batch is said") {
-    const auto with_source = [](const std::function<void(World&, const Batch&)>& use) {
+    const auto with_source = [](const AnyCall<void(World&, const Batch&)>& use) {
         return [use](World& w) {
             Batches source{Make<Batch>{},
                            [](std::size_t, Batch& out) {

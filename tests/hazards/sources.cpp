@@ -106,7 +106,7 @@ namespace {
 struct View {
     PinnedSpan<float, B> values;
 };
-using Views = Source<View, NoState, std::function<void(std::size_t, View&)>, B>;
+using Views = Source<View, NoState, AnyCall<void(std::size_t, View&)>, B>;
 
 void fill_view(std::size_t index, View& out) {
     for (std::size_t i = 0; i < out.values.size(); ++i)

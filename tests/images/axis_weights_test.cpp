@@ -1,6 +1,4 @@
 // Weights of an axis as integers, and the pairs of 15 bits that stand for them.
-#include <doctest/doctest.h>
-
 #include <bit>
 #include <cstdint>
 #include <numeric>
@@ -10,6 +8,7 @@
 #include <images/detail/blend.hpp>
 
 #include "images/support.hpp"
+#include "support/doctest.hpp"
 
 namespace images_axis_weights_test {
 

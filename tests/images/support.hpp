@@ -1,8 +1,6 @@
 // What the tests of examples/images share.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -13,6 +11,7 @@
 #include <sluice/sluice.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/random_values.hpp"
 
 namespace images_test {

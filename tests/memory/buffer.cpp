@@ -1,6 +1,4 @@
 // Owners of memory: their sizes, and that each allocation is freed once.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -13,6 +11,7 @@
 
 #include "support/alive.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace memory_buffer {

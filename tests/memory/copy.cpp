@@ -1,6 +1,4 @@
 // Copies in stream order, in each direction that there is.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -8,6 +6,7 @@
 #include <sluice/memory/copy.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/on_stream.hpp"
 #include "support/random_values.hpp"

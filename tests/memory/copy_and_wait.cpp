@@ -1,6 +1,4 @@
 // Copies from and to ordinary host memory.
-#include <doctest/doctest.h>
-
 #include <array>
 #include <span>
 #include <vector>
@@ -8,6 +6,7 @@
 #include <sluice/memory/copy.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/random_values.hpp"
 
 namespace memory_copy_and_wait {

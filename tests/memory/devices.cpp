@@ -2,12 +2,11 @@
 #include <optional>
 #include <string>
 
-#include <doctest/doctest.h>
-
 #include <sluice/backend/device.hpp>
 #include <sluice/memory.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace memory_devices {

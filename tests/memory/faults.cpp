@@ -3,12 +3,11 @@
 #include <utility>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/backend.hpp>
 #include <sluice/memory.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/fail_each_call.hpp"
 
 namespace memory_faults {

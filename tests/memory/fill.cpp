@@ -1,6 +1,4 @@
 // Setting every element of device memory.
-#include <doctest/doctest.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -10,6 +8,7 @@
 #include <sluice/memory/copy.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/on_stream.hpp"
 

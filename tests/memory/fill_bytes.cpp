@@ -1,12 +1,11 @@
 // Setting every byte of device memory.
-#include <doctest/doctest.h>
-
 #include <cstdint>
 #include <vector>
 
 #include <sluice/memory/copy.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/on_stream.hpp"
 
 namespace memory_fill_bytes {

@@ -1,6 +1,4 @@
 // Which stream a buffer is freed on, and when: seen through a backend that notes it.
-#include <doctest/doctest.h>
-
 #include <memory>
 #include <utility>
 #include <vector>
@@ -8,6 +6,7 @@
 #include <sluice/memory/buffer.hpp>
 
 #include "support/alive.hpp"
+#include "support/doctest.hpp"
 #include "support/on_stream.hpp"
 
 namespace memory_host_stream_ordered {

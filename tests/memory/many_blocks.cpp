@@ -6,10 +6,10 @@
 #include <random>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/backend/detail/memory_blocks.hpp>
 #include <sluice/memory/buffer.hpp>
+
+#include "support/doctest.hpp"
 
 namespace memory_many_blocks {
 

@@ -1,12 +1,11 @@
 // More memory than there is: one sentence, nothing leaked, and everything goes on.
-#include <doctest/doctest.h>
-
 #include <string>
 
 #include <sluice/memory/copy.hpp>
 
 #include "support/alive.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/random_values.hpp"
 

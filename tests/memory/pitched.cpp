@@ -1,6 +1,4 @@
 // Rows that do not lie one behind the other, parts of them, and copies between them.
-#include <doctest/doctest.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -14,6 +12,7 @@
 #include <sluice/memory/pitched.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/random_values.hpp"
 

@@ -1,6 +1,4 @@
 // Spans: parts of them, and what converts to what. Touches no device.
-#include <doctest/doctest.h>
-
 #include <array>
 #include <span>
 #include <type_traits>
@@ -8,6 +6,7 @@
 
 #include <sluice/memory/buffer.hpp>
 
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace memory_span {

@@ -1,10 +1,10 @@
 // Spans as arguments of kernels.
-#include <doctest/doctest.h>
-
 #include <cstddef>
 #include <vector>
 
 #include <sluice/memory/copy.hpp>
+
+#include "support/doctest.hpp"
 
 using namespace sluice;
 

@@ -1,6 +1,4 @@
 // Device memory that is allocated and freed in a stream's order.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -9,6 +7,7 @@
 
 #include "support/alive.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/on_stream.hpp"
 #include "support/random_values.hpp"
 

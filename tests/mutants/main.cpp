@@ -1,11 +1,11 @@
 // doctest's main for tests/mutate.py --class checker: at its end it writes what the race checker has found.
 #define DOCTEST_CONFIG_IMPLEMENT
-#include <doctest/doctest.h>
-
 #include <cstdlib>
 #include <fstream>
 
 #include <sluice/backend/findings.hpp>
+
+#include "support/doctest.hpp"
 
 int main(int argc, char** argv) {
     const int failed = doctest::Context(argc, argv).run();

@@ -7,13 +7,12 @@
 #include <thread>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <nn/models/decoder.hpp>
 #include <sluice/collective.hpp>
 #include <sluice/memory.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 
 namespace nn_decoder_exchange {
 

@@ -4,11 +4,11 @@
 #include <utility>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <nn/models/resnet18.hpp>
 #include <sluice/collective.hpp>
 #include <sluice/memory.hpp>
+
+#include "support/doctest.hpp"
 
 namespace nn_resnet18_exchange {
 

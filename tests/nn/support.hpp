@@ -1,8 +1,6 @@
 // What the tests of examples/nn share: fresh random data, poisoned outputs, and a measure of error.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +17,7 @@
 #include <sluice/sluice.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 
 namespace nn_test {
 

@@ -6,12 +6,11 @@
 #include <thread>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/sluice.hpp>
 
 #include "pipeline/thrown.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 
 namespace pipeline_abandoned_waits {
 

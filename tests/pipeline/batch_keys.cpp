@@ -10,11 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/sluice.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 
 namespace pipeline_batch_keys {
 

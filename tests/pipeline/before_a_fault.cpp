@@ -4,11 +4,10 @@
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/sluice.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 
 namespace pipeline_before_a_fault {
 

@@ -4,9 +4,9 @@
 #include <type_traits>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/sluice.hpp>
+
+#include "support/doctest.hpp"
 
 namespace pipeline_callables {
 

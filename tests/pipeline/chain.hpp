@@ -9,12 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/sluice.hpp>
 
 #include "pipeline/thrown.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/library_core.hpp"
 #include "support/stream_ops.hpp"
 

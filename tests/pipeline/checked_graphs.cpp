@@ -5,13 +5,12 @@
 #include <type_traits>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/backend/checked.hpp>
 #include <sluice/sluice.hpp>
 
 #include "pipeline/thrown.hpp"
 #include "support/checked_mistakes.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace pipeline_checked_graphs {

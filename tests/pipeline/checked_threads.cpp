@@ -4,12 +4,11 @@
 #include <utility>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/backend/checked.hpp>
 #include <sluice/sluice.hpp>
 
 #include "support/checked_mistakes.hpp"
+#include "support/doctest.hpp"
 #include "support/latch.hpp"
 
 namespace sluice::test::pipeline_checked_threads {

@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/pipeline/detail/core/key_numbers.hpp>
 #include <sluice/pipeline/detail/core/slot_table.hpp>
 #include <sluice/sluice.hpp>
+
+#include "support/doctest.hpp"
 
 namespace pipeline_core_keys {
 

@@ -9,13 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/pipeline/detail/core/slot_table.hpp>
 #include <sluice/pipeline/detail/core/stage_rates.hpp>
 #include <sluice/sluice.hpp>
 
 #include "pipeline/core_tables_model.hpp"
+#include "support/doctest.hpp"
 
 namespace pipeline_core_tables {
 

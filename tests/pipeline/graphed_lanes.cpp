@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/sluice.hpp>
+
+#include "support/doctest.hpp"
 
 namespace pipeline_graphed_lanes {
 

@@ -7,12 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/pipeline/detail/core/step_graphs.hpp>
 #include <sluice/pipeline/detail/core/step_lags.hpp>
 #include <sluice/sluice.hpp>
 
+#include "support/doctest.hpp"
 #include "support/latch.hpp"
 
 namespace pipeline_graphed_slots {

@@ -4,11 +4,10 @@
 #include <string>
 #include <thread>
 
-#include <doctest/doctest.h>
-
 #include <sluice/sluice.hpp>
 
 #include "support/apart_backend.hpp"
+#include "support/doctest.hpp"
 
 namespace pipeline_in_flight_marks {
 

@@ -7,12 +7,11 @@
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/sluice.hpp>
 
 #include "support/apart_backend.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/stream_ops.hpp"
 
 namespace sluice::test::pipeline_long_stress {

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/pipeline/detail/core/noted_windows.hpp>
 #include <sluice/pipeline/detail/fill_times.hpp>
+
+#include "support/doctest.hpp"
 
 namespace pipeline_noted_windows {
 

@@ -1,6 +1,4 @@
 // Stages run in named ranges, for a profiler that listens.
-#include <doctest/doctest.h>
-
 #include <cstddef>
 #include <stdexcept>
 #include <string>
@@ -8,6 +6,8 @@
 
 #include <sluice/pipeline/nvtx.hpp>
 #include <sluice/sluice.hpp>
+
+#include "support/doctest.hpp"
 
 namespace pipeline_ranges {
 

@@ -7,14 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/graph/graph_capture.hpp>
 #include <sluice/pipeline/readback.hpp>
 #include <sluice/pipeline/source.hpp>
 
 #include "support/apart_backend.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/latch.hpp"
 #include "support/waits.hpp"

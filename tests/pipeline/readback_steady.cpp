@@ -2,11 +2,10 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <doctest/doctest.h>
-
 #include <sluice/sluice.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/heap_count.hpp"
 
 namespace pipeline_readback_steady {

@@ -3,9 +3,9 @@
 #include <functional>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/pipeline/detail/core/schedule_tuner.hpp>
+
+#include "support/doctest.hpp"
 
 namespace pipeline_schedule_tuner {
 

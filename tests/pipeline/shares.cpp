@@ -4,11 +4,10 @@
 #include <utility>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/report.hpp>
 #include <sluice/sluice.hpp>
 
+#include "support/doctest.hpp"
 #include "support/fail_each_call.hpp"
 #include "support/sharing_backend.hpp"
 

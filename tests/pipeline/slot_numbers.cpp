@@ -7,13 +7,12 @@
 #include <thread>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/ragged.hpp>
 #include <sluice/sluice.hpp>
 
 #include "support/apart_backend.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 
 namespace pipeline_slot_numbers {
 

@@ -10,11 +10,10 @@
 #include <thread>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/sluice.hpp>
 
 #include "pipeline/source_case.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace pipeline_source {

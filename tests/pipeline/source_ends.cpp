@@ -7,12 +7,11 @@
 #include <thread>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/sluice.hpp>
 
 #include "pipeline/source_case.hpp"
 #include "pipeline/thrown.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/latch.hpp"
 

@@ -5,11 +5,10 @@
 #include <ostream>
 #include <type_traits>
 
-#include <doctest/doctest.h>
-
 #include <sluice/sluice.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/heap_count.hpp"
 #include "support/stream_ops.hpp"
 

@@ -5,12 +5,11 @@
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/sluice.hpp>
 
 #include "pipeline/thrown.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/stream_ops.hpp"
 
 namespace sluice::test::pipeline_stress {

@@ -5,13 +5,12 @@
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/ragged.hpp>
 #include <sluice/ragged/rows.hpp>
 #include <sluice/sluice.hpp>
 
 #include "pipeline/thrown.hpp"
+#include "support/doctest.hpp"
 #include "support/stream_ops.hpp"
 
 namespace sluice::test::pipeline_stress_races {

@@ -8,10 +8,9 @@
 #include <string_view>
 #include <type_traits>
 
-#include <doctest/doctest.h>
-
 #include <sluice/backend/error.hpp>
 
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace sluice::test {

@@ -3,12 +3,11 @@
 #include <limits>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/sluice.hpp>
 
 #include "pipeline/thrown.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/gate.hpp"
 #include "support/stream_ops.hpp"
 

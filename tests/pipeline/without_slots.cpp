@@ -1,12 +1,11 @@
 // Pipelines whose stages make nothing, made without Slots{}.
-#include <doctest/doctest.h>
-
 #include <atomic>
 #include <utility>
 
 #include <sluice/pipeline/two_stream_pipeline.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 
 namespace pipeline_without_slots {
 

@@ -5,8 +5,6 @@
 #include <unordered_set>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/ragged/packer.hpp>
 #include <sluice/ragged/workspace.hpp>
 
@@ -14,6 +12,7 @@
 #include "ragged/random_rows.hpp"
 #include "support/alive.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace ragged_batch {

@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/graph/graph_capture.hpp>
 #include <sluice/ragged/buckets.hpp>
 #include <sluice/ragged/packer.hpp>
@@ -14,6 +12,7 @@
 #include "ragged/ragged_ops.hpp"
 #include "ragged/random_rows.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace ragged_buckets {

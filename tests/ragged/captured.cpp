@@ -5,14 +5,13 @@
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/graph/graph_capture.hpp>
 #include <sluice/ragged/column_packer.hpp>
 
 #include "ragged/ragged_ops.hpp"
 #include "ragged/random_rows.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace ragged_captured {

@@ -4,13 +4,12 @@
 #include <utility>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/ragged/column_packer.hpp>
 
 #include "ragged/ragged_ops.hpp"
 #include "ragged/random_rows.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace ragged_column {

@@ -8,12 +8,11 @@
 #include <type_traits>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/ragged/column_packer.hpp>
 
 #include "ragged/random_rows.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/gate.hpp"
 #include "support/heap_count.hpp"

@@ -4,13 +4,12 @@
 #include <utility>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/backend/device.hpp>
 #include <sluice/ragged.hpp>
 #include <sluice/ragged/reshape.hpp>
 #include <sluice/ragged/rows.hpp>
 
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace ragged_devices {

@@ -2,11 +2,10 @@
 #include <cstdint>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/ragged/column_packer.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/fail_each_call.hpp"
 
 namespace ragged_faults {

@@ -5,12 +5,11 @@
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/ragged/buckets.hpp>
 #include <sluice/ragged/ragged_batch.hpp>
 #include <sluice/ragged/workspace.hpp>
 
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace ragged_large {

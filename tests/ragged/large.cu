@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/backend/detail/cuda/error.hpp>
 #include <sluice/ragged/ragged_batch.hpp>
+
+#include "support/doctest.hpp"
 
 namespace ragged_large {
 

@@ -1,6 +1,4 @@
 // Batches and packers that were moved from say so when their rows are used, and may be assigned to.
-#include <doctest/doctest.h>
-
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +6,7 @@
 #include <sluice/ragged.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace ragged_moved_from {

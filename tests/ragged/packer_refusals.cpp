@@ -6,12 +6,11 @@
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/ragged/column_packer.hpp>
 
 #include "ragged/random_rows.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace ragged_packer_refusals {

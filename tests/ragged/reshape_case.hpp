@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/graph/capture.hpp>
 #include <sluice/memory/copy.hpp>
 #include <sluice/ragged/packer.hpp>
@@ -20,6 +18,7 @@
 
 #include "ragged/random_rows.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/sanitized.hpp"
 

@@ -1,6 +1,4 @@
 // What blocks make of parts of a row, merged: the same as of the whole row. The Host backend takes rows whole.
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +7,8 @@
 
 #include <sluice/ragged/detail/row_functors.hpp>
 #include <sluice/ragged/sort.hpp>
+
+#include "support/doctest.hpp"
 
 namespace ragged_row_functors {
 

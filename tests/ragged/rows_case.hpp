@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/graph/capture.hpp>
 #include <sluice/ragged/packer.hpp>
 #if defined(SLUICE_TEST_CUDA)
@@ -21,6 +19,7 @@
 
 #include "ragged/random_rows.hpp"
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/random_values.hpp"
 #include "support/sanitized.hpp"

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/ragged/ragged_batch.hpp>
 #include <sluice/ragged/reductions.cuh>
+
+#include "support/doctest.hpp"
 
 namespace ragged_rows_large {
 

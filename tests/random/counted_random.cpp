@@ -1,6 +1,4 @@
 // Contract 8: the numbers of a key depend on the key and on nothing else.
-#include <doctest/doctest.h>
-
 #include <cstdint>
 #include <set>
 #include <thread>
@@ -8,6 +6,8 @@
 #include <vector>
 
 #include <sluice/random/philox.hpp>
+
+#include "support/doctest.hpp"
 
 namespace random_counted_random {
 

@@ -1,7 +1,5 @@
 // Whether the numbers are spread as they should be. The bounds are wide: a right generator of another seed
 // would pass, a wrong scale or a missing bit does not.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,6 +7,8 @@
 #include <vector>
 
 #include <sluice/random/philox.hpp>
+
+#include "support/doctest.hpp"
 
 namespace random_distribution {
 

@@ -1,12 +1,12 @@
 // A kernel draws the same numbers as the host, bit by bit.
-#include <doctest/doctest.h>
-
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
 #include <sluice/memory/copy.hpp>
 #include <sluice/random/philox.hpp>
+
+#include "support/doctest.hpp"
 
 using namespace sluice;
 

@@ -1,12 +1,12 @@
 // Philox4x32-10 against known answers.
-#include <doctest/doctest.h>
-
 #include <array>
 #include <cstdint>
 #include <ostream>
 #include <random>
 
 #include <sluice/random/philox.hpp>
+
+#include "support/doctest.hpp"
 
 namespace random_philox_vectors {
 

@@ -2,11 +2,10 @@
 #include <limits>
 #include <string>
 
-#include <doctest/doctest.h>
-
 #include <sluice/report/device_activity.hpp>
 
 #include "made_activities.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace report_activity_stages {

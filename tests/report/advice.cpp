@@ -5,12 +5,11 @@
 #include <thread>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/pipeline/two_stream_pipeline.hpp>
 #include <sluice/report/advice.hpp>
 
 #include "report/widest_line.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace report_advice {

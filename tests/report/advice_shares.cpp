@@ -2,11 +2,10 @@
 #include <cstddef>
 #include <string>
 
-#include <doctest/doctest.h>
-
 #include <sluice/report/advice.hpp>
 
 #include "report/widest_line.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace report_advice_shares {

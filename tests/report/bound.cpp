@@ -1,6 +1,4 @@
 // What bounds a pipeline: named from times that a model of a pipeline gives, and right if the model runs faster without it.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <array>
 #include <random>
@@ -12,6 +10,7 @@
 #include <sluice/report/pipeline_report.hpp>
 
 #include "report/bound_model.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace report_bound {

@@ -7,9 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include "report/bound_rules.hpp"
+#include "support/doctest.hpp"
 
 namespace report_bound_random {
 

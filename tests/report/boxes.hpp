@@ -5,9 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include "report/xml.hpp"
+#include "support/doctest.hpp"
 
 namespace report_svg {
 

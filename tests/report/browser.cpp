@@ -1,6 +1,4 @@
 // Pictures and pages as a browser shows them: nothing is cut, empty or covered, and all spans are drawn.
-#include <doctest/doctest.h>
-
 #include <cstddef>
 #include <cstdlib>
 #include <fstream>
@@ -14,6 +12,7 @@
 
 #include "report/browser_probe.hpp"
 #include "report/files.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace report_browser {

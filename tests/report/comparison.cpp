@@ -1,12 +1,11 @@
 // Two reports beside each other: which rows belong together, and their numbers.
-#include <doctest/doctest.h>
-
 #include <cstddef>
 #include <string>
 #include <vector>
 
 #include <sluice/report/comparison.hpp>
 
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace report_comparison {

@@ -1,6 +1,4 @@
 // Counters of a timeline in numbers, as text and as JSON.
-#include <doctest/doctest.h>
-
 #include <cstddef>
 #include <random>
 #include <string>
@@ -9,6 +7,7 @@
 
 #include <sluice/report/timeline_report.hpp>
 
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace report_counters {

@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <cuda_fp16.h>
 #include <mma.h>
 
@@ -15,6 +13,7 @@
 #include <sluice/report/cupti.hpp>
 #include <sluice/report/pipeline_report.hpp>
 
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace report_cupti {

@@ -3,11 +3,10 @@
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/pipeline/two_stream_pipeline.hpp>
 #include <sluice/report.hpp>
 
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace report_description {

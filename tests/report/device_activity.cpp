@@ -2,12 +2,11 @@
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/report/device_activity.hpp>
 
 #include "made_activities.hpp"
 #include "report/widest_line.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace report_device_activity {

@@ -6,11 +6,10 @@
 #include <random>
 #include <set>
 
-#include <doctest/doctest.h>
-
 #include <sluice/report/device_activity.hpp>
 
 #include "made_activities.hpp"
+#include "support/doctest.hpp"
 
 namespace report_device_activity_random {
 

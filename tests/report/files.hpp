@@ -7,8 +7,7 @@
 #include <random>
 #include <string>
 
-#include <doctest/doctest.h>
-
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace sluice::test {

@@ -1,7 +1,5 @@
 // Pages of timelines: that they need nothing else, that their data are the spans, and that they are laid out as pictures are. No
 // browser runs here.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <limits>
@@ -16,6 +14,7 @@
 
 #include "report/files.hpp"
 #include "report/page_data.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace report_html {

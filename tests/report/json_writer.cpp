@@ -1,12 +1,12 @@
 // The writer of JSON and of numbers that all reports share.
-#include <doctest/doctest.h>
-
 #include <limits>
 #include <string>
 #include <utility>
 
 #include <sluice/report/detail/json_writer.hpp>
 #include <sluice/report/detail/numbers.hpp>
+
+#include "support/doctest.hpp"
 
 namespace report_json_writer {
 

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/report/detail/kernel_code.hpp>
+
+#include "support/doctest.hpp"
 
 namespace report_kernel_code {
 

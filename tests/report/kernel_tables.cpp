@@ -1,11 +1,10 @@
 // What devices did as tables of a page.
-#include <doctest/doctest.h>
-
 #include <string>
 #include <vector>
 
 #include <sluice/report/kernel_tables.hpp>
 
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace report_kernel_tables {

@@ -5,11 +5,10 @@
 #include <thread>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/report.hpp>
 #include <sluice/sluice.hpp>
 
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace report_latency {

@@ -1,6 +1,4 @@
 // Device memory over time, sampled by a thread.
-#include <doctest/doctest.h>
-
 #include <chrono>
 #include <cstddef>
 #include <thread>
@@ -9,6 +7,7 @@
 #include <sluice/memory/buffer.hpp>
 #include <sluice/report/memory_sampler.hpp>
 
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace report_memory_sampler {

@@ -1,12 +1,12 @@
 /// \file
 /// Timelines of several ranks as one.
-#include <doctest/doctest.h>
-
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <sluice/report/merge_timelines.hpp>
+
+#include "support/doctest.hpp"
 
 namespace report_merge_timelines {
 

@@ -5,8 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/backend/checked.hpp>
 #include <sluice/report/html.hpp>
 #include <sluice/report/perfetto.hpp>
@@ -16,6 +14,7 @@
 
 #include "report/files.hpp"
 #include "report/xml.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace report_missing_edges {

@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/report/detail/counter_steps.hpp>
 #include <sluice/report/detail/numbers.hpp>
 #include <sluice/report/detail/timeline_axis.hpp>
 #include <sluice/report/detail/timeline_text.hpp>
+
+#include "support/doctest.hpp"
 
 namespace report_numbers {
 

@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include "report/xml.hpp"
+#include "support/doctest.hpp"
 
 namespace report_html {
 

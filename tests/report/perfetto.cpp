@@ -1,6 +1,4 @@
 // Perfetto traces, read back by a decoder of protobuf that knows nothing of the writer.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +14,7 @@
 #include <sluice/report/perfetto.hpp>
 
 #include "report/files.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace report_perfetto {

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/report/pipeline_report.hpp>
+
+#include "support/doctest.hpp"
 
 namespace report_pipeline_random {
 

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/report.hpp>
+
+#include "support/doctest.hpp"
 
 namespace report_shown {
 

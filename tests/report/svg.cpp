@@ -1,6 +1,4 @@
 // Pictures of timelines: what a reader of the XML finds in them.
-#include <doctest/doctest.h>
-
 #include <cstddef>
 #include <filesystem>
 #include <limits>
@@ -14,6 +12,7 @@
 #include "report/boxes.hpp"
 #include "report/files.hpp"
 #include "report/xml.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace report_svg {

@@ -1,6 +1,4 @@
 // Counters in pictures: step lines at their times and values.
-#include <doctest/doctest.h>
-
 #include <cstddef>
 #include <sstream>
 #include <string>
@@ -9,6 +7,7 @@
 #include <sluice/report/svg.hpp>
 
 #include "report/xml.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace report_svg_counters {

@@ -1,6 +1,4 @@
 // The report as JSON: valid by the grammar of RFC 8259, and with numbers that read back exactly.
-#include <doctest/doctest.h>
-
 #include <limits>
 #include <random>
 #include <string>
@@ -12,6 +10,8 @@
 #endif
 
 #include <sluice/report/timeline_report.hpp>
+
+#include "support/doctest.hpp"
 
 namespace report_timeline_json {
 

@@ -1,10 +1,10 @@
 // The numbers of small timelines, worked out by hand.
-#include <doctest/doctest.h>
-
 #include <limits>
 #include <utility>
 
 #include <sluice/report/timeline_report.hpp>
+
+#include "support/doctest.hpp"
 
 namespace report_timeline_report {
 

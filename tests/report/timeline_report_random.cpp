@@ -1,6 +1,4 @@
 // Random timelines, against what looking at each stretch between two neighbouring ends of spans gives.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <ctime>
 #include <map>
@@ -10,6 +8,8 @@
 #include <vector>
 
 #include <sluice/report/timeline_report.hpp>
+
+#include "support/doctest.hpp"
 
 namespace report_timeline_report_random {
 

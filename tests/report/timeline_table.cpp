@@ -1,6 +1,4 @@
 // The table in 80 columns, and the sentence on the pace.
-#include <doctest/doctest.h>
-
 #include <cstdint>
 #include <random>
 #include <string>
@@ -8,6 +6,7 @@
 
 #include <sluice/report/timeline_report.hpp>
 
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 
 namespace report_timeline_table {

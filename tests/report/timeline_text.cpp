@@ -5,11 +5,11 @@
 #include <string_view>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/report/detail/drawing_text.hpp>
 #include <sluice/report/detail/numbers.hpp>
 #include <sluice/report/detail/timeline_text.hpp>
+
+#include "support/doctest.hpp"
 
 namespace report_timeline_text {
 

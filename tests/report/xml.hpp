@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
+#include "support/doctest.hpp"
 
 namespace sluice::test {
 

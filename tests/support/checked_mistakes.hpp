@@ -5,12 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include <sluice/backend/checked.hpp>
 #include <sluice/backend/error.hpp>
 
 #include "support/backend.hpp"
+#include "support/doctest.hpp"
 
 namespace sluice::test {
 

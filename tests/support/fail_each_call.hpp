@@ -3,9 +3,8 @@
 
 #include <cstdint>
 
-#include <doctest/doctest.h>
-
 #include "support/alive.hpp"
+#include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/faulty_backend.hpp"
 #include "support/sanitized.hpp"

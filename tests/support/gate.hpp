@@ -5,11 +5,10 @@
 #include <chrono>
 #include <thread>
 
-#include <doctest/doctest.h>
-
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/buffer.hpp>
 
+#include "support/doctest.hpp"
 #include "support/stream_ops.hpp"
 
 namespace sluice::test {
