@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What using sluice costs a compiler: functions and processor seconds of programs with 0, 1, 5 and 20 pipelines, beside an empty
-# file, cuda_runtime.h, that with standard headers that sluice needs, and the copies of one pipeline written by hand on the CUDA
+# What using sluice costs a compiler: functions of programs with 0, 1, 5 and 20 pipelines, with 1 and 2 sources and with 1 and 2
+# readbacks, and processor seconds of those with pipelines, beside an empty file, cuda_runtime.h, that with standard headers that sluice needs, and the copies of one pipeline written by hand on the CUDA
 # runtime API. Each pipeline has three stages, and types of its own; with 0 pipelines sluice.hpp is included and nothing is used.
 # With the headers alone, and with those that are to be linked to sluice::compiled.
 #
@@ -22,6 +22,7 @@ export LC_ALL=C
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 limits=${LIMITS:-$here/compile_cost.limits}
 count_flags=(-std=c++20 -O0 -DSLUICE_HAS_CUDA=0)
+counted=(0 1 5 sources:1 sources:2 readbacks:1 readbacks:2)
 ways=(headers compiled)
 declare -A way_flag=([headers]=-DSLUICE_COMPILED=0 [compiled]=-DSLUICE_COMPILED=1)
 
@@ -62,6 +63,46 @@ void run$k() {
     for (int i = 0; i < 10; ++i)
         pipeline.submit(batch).wait();
     pipeline.finish();
+}
+END
+    done
+    echo "int main() {$calls }"
+}
+
+# sources COUNT: a program of so many, whose batches a loop goes through.
+sources() {
+    local k calls=''
+    echo '#include <sluice/sluice.hpp>'
+    for ((k = 0; k < $1; ++k)); do
+        calls+=" run$k();"
+        cat <<END
+struct Batch$k { sluice::PinnedBuffer<float> values{1000}; };
+void run$k() {
+    sluice::Source source{[](int) { return Batch$k{}; },
+                          [](std::size_t index, Batch$k& out) { out.values.data()[0] = float(index); },
+                          {.workers = 2, .batches = 10}};
+    for (const auto& batch : source)
+        (void)batch->values.data();
+}
+END
+    done
+    echo "int main() {$calls }"
+}
+
+# readbacks COUNT: a program of so many, each of values of a type of its own.
+readbacks() {
+    local k calls=''
+    echo '#include <sluice/sluice.hpp>'
+    for ((k = 0; k < $1; ++k)); do
+        calls+=" run$k();"
+        cat <<END
+struct Value$k { float value; };
+void run$k() {
+    sluice::Readback<Value$k> results{1000, [](std::size_t, std::span<const Value$k>) {}};
+    sluice::DeviceBuffer<Value$k> values{1000};
+    sluice::Stream stream;
+    results.push(stream, values);
+    results.finish();
 }
 END
     done
@@ -170,8 +211,12 @@ identify() {
     }
 }
 
-# pipelines COUNT: as a sentence has it.
-pipelines() { if [[ $1 -eq 1 ]]; then echo '1 pipeline'; else echo "$1 pipelines"; fi; }
+# pipelines COUNT: as a sentence has it, and with another word before the count.
+pipelines() {
+    local count=${1#*:} word=pipeline
+    [[ $1 != *:* ]] || word=${1%%s:*}
+    if [[ $count -eq 1 ]]; then echo "1 $word"; else echo "$count ${word}s"; fi
+}
 
 # compile FILE COMMAND…: into $work/object.o, what is said into $work/messages.
 compile() { "${@:2}" -I"$here/../include" -c "$1" -o "$work/object.o" >"$work/messages" 2>&1; }
@@ -182,9 +227,11 @@ not_compiled() {
     fail "expected $1 to compile the programs of bench/compile_cost.sh, found the errors above"
 }
 
-# count_functions COMPILER WAY COUNT
+# count_functions COMPILER WAY PROGRAM: PROGRAM is a number of pipelines, or another word and a number, as in sources:2.
 count_functions() {
-    program "$3" >"$work/counted.cpp"
+    local of=program
+    [[ $3 != *:* ]] || of=${3%%:*}
+    "$of" "${3#*:}" >"$work/counted.cpp"
     compile "$work/counted.cpp" "$1" "${count_flags[@]}" "${way_flag[$2]}" || not_compiled "$1"
     nm "$work/object.o" | grep -cE ' [TtWw] '
 }
@@ -198,7 +245,7 @@ check() {
         return
     fi
     for way in "${ways[@]}"; do
-        for count in 0 1 5; do
+        for count in "${counted[@]}"; do
             limit=$(awk -v line="$identity $way $count" '$1 " " $2 " " $3 " " $4 " " $5 == line { print $6 }' "$limits")
             [[ $limit =~ ^[0-9]+$ ]] ||
                 fail "expected one line '$identity $way $count FUNCTIONS' in $limits, found '$limit' for FUNCTIONS"
@@ -222,7 +269,7 @@ renew() {
         identity=$(identify "$cxx")
         sed -i "/^$identity /d" "$work/limits"
         for way in "${ways[@]}"; do
-            for count in 0 1 5; do
+            for count in "${counted[@]}"; do
                 found=$(count_functions "$cxx" "$way" "$count")
                 echo "$identity $way $count $found" | tee -a "$work/limits"
             done
@@ -230,7 +277,7 @@ renew() {
     done <"$work/compilers"
     {
         sed -n '/^#/p' "$work/limits"
-        sed '/^#/d' "$work/limits" | sort -k1,1 -k2,2n -k3,3 -k4,4 -k5,5n
+        sed '/^#/d' "$work/limits" | sort -k1,1 -k2,2n -k3,3 -k4,4 -k5,5V
     } >"$work/renewed"
     cat "$work/renewed" >"$limits"
 }
@@ -250,6 +297,19 @@ functions() {
             done
             printf '%-36s %12d %12d %12d %12d %14s\n' "$identity, $way" "${counts[@]}" \
                 "$(awk "BEGIN { print (${counts[2]} - ${counts[1]}) / 4 }")"
+        done
+    done <"$work/compilers"
+    printf '%-36s %14s %14s %14s %14s\n' '' '1 source' 'a further one' '1 readback' 'a further one'
+    while read -r cxx; do
+        identity=$(identify "$cxx")
+        for way in "${ways[@]}"; do
+            counts=()
+            for count in sources:1 sources:2 readbacks:1 readbacks:2; do
+                found=$(count_functions "$cxx" "$way" "$count")
+                counts+=("$found")
+            done
+            printf '%-36s %14d %14d %14d %14d\n' "$identity, $way" "${counts[0]}" $((counts[1] - counts[0])) \
+                "${counts[2]}" $((counts[3] - counts[2]))
         done
     done <"$work/compilers"
 }

@@ -15,7 +15,7 @@ class InfoScope final : public doctest::detail::ContextScopeBase {
 public:
     using Write = void (*)(const void* words, std::ostream* to);
 
-    InfoScope(const void* words, Write write) : words_(words), write_(write) {}
+    InfoScope(const void* words, Write writer) : words_(words), write_(writer) {}
     ~InfoScope() override {
         if (need_to_destroy)
             destroy(); // writes

@@ -24,7 +24,6 @@
 #include <vector>
 
 #include <cuda_runtime_api.h>
-#include <cupti.h>
 #include <dlfcn.h>
 
 #include <sluice/backend/error.hpp>

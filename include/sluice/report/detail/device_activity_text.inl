@@ -6,7 +6,6 @@
 
 #include <sluice/report/detail/json_writer.hpp>
 #include <sluice/report/detail/timeline_text.hpp>
-#include <sluice/report/detail/timeline_text.hpp>
 
 namespace sluice {
 
