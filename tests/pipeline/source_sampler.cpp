@@ -207,6 +207,17 @@ TEST_CASE("Sampler: data sets of any size, without memory for them") {
     }
 }
 
+TEST_CASE("Sampler: a place at which there is no sample is given back, whatever the samples") {
+    for (const std::uint64_t samples : {0U, 1U, 2U, 5U, 10U, 1000U}) {
+        const Sampler sampler{{.samples = samples, .batch = 3}};
+        for (const std::uint64_t beyond : {std::uint64_t{0}, std::uint64_t{7}, ~samples})
+            CHECK(sampler.at(samples + beyond) == samples + beyond);
+    }
+    const Sampler none{{}};
+    CHECK(none.batches() == 0);
+    CHECK(none.samples(0).begin() == none.samples(0).end());
+}
+
 TEST_CASE("Sampler: what cannot be sampled is refused in a sentence") {
     CHECK(text_of([] { Sampler{{.samples = 3, .batch = 0}}; }) ==
           "a sampler needs batches of at least 1 sample, got 0");

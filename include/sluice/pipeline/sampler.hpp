@@ -100,7 +100,8 @@ public:
     /// may differ in size, so that means over them are no average with equal weights.
     SLUICE_HOST_DEVICE constexpr std::uint64_t samples_of_all(std::uint64_t index) const noexcept;
 
-    /// The number of the sample at `place` of the epoch's order, which all shards share. `place` is below the samples.
+    /// The number of the sample at `place` of the epoch's order, which all shards share; `place` itself where it is not below
+    /// the samples.
     SLUICE_HOST_DEVICE constexpr std::uint64_t at(std::uint64_t place) const noexcept;
 
 private:

@@ -31,7 +31,8 @@ SLUICE_HOST_DEVICE constexpr std::uint64_t Sampler::samples_of_all(std::uint64_t
 }
 
 SLUICE_HOST_DEVICE constexpr std::uint64_t Sampler::at(std::uint64_t place) const noexcept {
-    if (!options_.shuffle)
+    if (!options_.shuffle ||
+        place >= options_.samples) // a number that is no sample's might never lead to one
         return place;
     // There are less than twice as many numbers as samples, so this ends soon; and it ends, since a permutation leads
     // back to `place` at last, which is a sample's.
