@@ -58,6 +58,7 @@ TEST_CASE_TEMPLATE("a builder and what it made are refused when they were moved 
     check_refused("graph executable", [&] { executable.set(fill, memory, 1); });
     check_refused("graph builder", [&] { builder.fill(memory, 0); });
     check_refused("graph builder", [&] { (void)builder.instantiate(); });
+    check_refused("graph builder", [&] { (void)builder.graph().nodes(); });
     executable = taken_builder.instantiate();
     executable.launch(stream);
     stream.sync();

@@ -131,7 +131,7 @@ public:
     BasicBuiltGraphExec<B> instantiate() const;
 
     /// The graph itself: to count its nodes, draw it, or make it a child.
-    const BasicGraph<B>& graph() const noexcept { return *graph_; }
+    const BasicGraph<B>& graph() const { return *detail::owned_by("graph builder", graph_.get()); }
 
 private:
     struct BodyTag {};
