@@ -1,6 +1,7 @@
 // How to run a pipeline, predicted, measured and chosen.
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -315,6 +316,10 @@ TEST_CASE("advice: bad options, short sources and runs without a measurement are
     CHECK(contains(text_of([&] { (void)advise(made, {.workers = 9}); }), "9 workers, at most 8"));
     CHECK(contains(text_of([&] { (void)advise(made, {.workers = -1}); }), "-1 workers, at most 8"));
     CHECK(made.runs.empty());
+    const std::string empty =
+        "advise: what runs a trial is empty, or was moved from; expected a function to call";
+    CHECK(text_of([] { (void)advise(static_cast<void (*)(AdviceTrial&)>(nullptr)); }) == empty);
+    CHECK(text_of([] { (void)advise(std::function<void(AdviceTrial&)>()); }) == empty);
     CHECK_NOTHROW((void)advise(made, {.batches = 8, .workers = 0, .most_workers = 0}));
     CHECK(contains(text_of([] { (void)advise([](AdviceTrial&) {}); }), "without a call of trial.measure"));
     const auto brief = [](AdviceTrial& trial) {

@@ -86,6 +86,7 @@ struct Bound {
 /// | stage | one stage is at work 80 % of the time or more, or graphs of whole steps are, and nothing is known of the stages within |
 /// | barrier | graphs of whole steps are at work 80 % of the time or more, and no stage within |
 /// | waiting | otherwise |
+/// \throws Error for times that are not finite.
 Bound bound_of(const PipelineTimes& times);
 
 } // namespace sluice

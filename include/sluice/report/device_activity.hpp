@@ -74,14 +74,14 @@ struct DeviceActivities {
 /// launched them (`timeline_of`). An activity whose stage is known gets the batch of this stage's span in which its middle
 /// lies. One whose stage is not known gets the stage of the same device whose span it lies in: the only such one, or the
 /// one that other activities of the same stream have. Ends of spans are taken as exact to `tolerance` microseconds.
-/// \throws Error where the timeline does not know its `clock_zero`.
+/// \throws Error where the timeline does not know its `clock_zero`, and for a stage that has no name in `activities`.
 void assign_to_stages(DeviceActivities& activities, const Timeline& timeline, double tolerance = 20);
 
 /// Adds a row for each stream on which `activities` has kernels, and one for each on which it has copies or fills: "kernels,
 /// stream 7" of the unit "GPU 0". Where the timeline has spans already, only what was between its first begin and its last
 /// end is added; a timeline without spans begins with the first activity. Take reports of the timeline before: the rows of
 /// the stages and those of their kernels would both count.
-/// \throws Error where the timeline has spans, and does not know its `clock_zero`.
+/// \throws Error where the timeline has spans, and does not know its `clock_zero`, and for times that are not finite.
 void add_rows(Timeline& timeline, const DeviceActivities& activities);
 
 /// Wall time by cause, in microseconds. Each instant counts once, for the first of the causes in this order that holds then,
@@ -164,7 +164,7 @@ struct ActivityReportOptions {
 };
 
 /// Works out the numbers of `activities`, in O(n log n). What reaches beyond the time that is looked at is cut off there.
-/// \throws Error for a timeline that does not know its `clock_zero`, and a slowdown below 0 or that is not finite.
+/// \throws Error for a timeline that does not know its `clock_zero`, and a slowdown below 0 or times that are not finite.
 ActivityReport report_of(const DeviceActivities& activities, const ActivityReportOptions& options = {});
 
 /// The report as text in UTF-8, for a terminal: a head, the causes, the stages, and the `most` kernels of each stage that

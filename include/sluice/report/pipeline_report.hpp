@@ -123,6 +123,7 @@ PipelineTimes times_of(Pipe& pipeline, const Source& source) {
 ///
 /// Spans of stages are of kind `compute`: what a stage enqueues, kernels or copies, is not known. Those of the host are of
 /// kind `source`, or `wait`.
+/// \throws Error for times that are not finite or of no stage, and for tables without an entry for each stage.
 Timeline timeline_of(const PipelineTimes& times, std::string title = {});
 
 /// The same in numbers, with `bound_of` as its sentence.

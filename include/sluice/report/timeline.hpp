@@ -128,7 +128,15 @@ public:
     }
 
     /// How long batches took each, from when they were submitted, or came into being, to the end of their last work; in microseconds.
-    void set_latencies(std::vector<double> microseconds) { latencies_ = std::move(microseconds); }
+    /// \throws Error for one that is not finite.
+    void set_latencies(std::vector<double> microseconds) {
+        for (const double latency : microseconds) {
+            if (!is_finite(latency))
+                throw Error("Timeline::set_latencies: a latency is " + std::to_string(latency) +
+                            " us; expected finite times");
+        }
+        latencies_ = std::move(microseconds);
+    }
     /// Empty by default.
     const std::vector<double>& latencies() const noexcept { return latencies_; }
 

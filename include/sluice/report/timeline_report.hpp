@@ -115,6 +115,7 @@ TimelineReport report_of(const Timeline& timeline);
 /// - "encode set the pace: it was busy 97 % of the time, train 61 %." where a row was busy 75 % of the time or more;
 /// - "no stage set the pace alone: …" where none was, but together they were: they waited for one another;
 /// - "no stage was busy more than 40 % of the time: the host or the source set the pace." otherwise.
+/// \throws Error where `pace_row` or `next_row` names no row of the report; so do the two functions below.
 std::string pace_sentence(const TimelineReport& report);
 
 /// The report as text in UTF-8, for a terminal: a head, a table with a line for each row, a line for each counter, and

@@ -167,6 +167,7 @@ void AdviceTrial::measure(Pipe& pipeline, Source& source) {
 template <class Run>
 Advice advise(Run&& run, const AdviceOptions& options) {
     namespace parts = detail::advice;
+    detail::require_callable("advise: what runs a trial", run);
     if (options.batches < 8)
         throw Error("advise: AdviceOptions::batches is " + std::to_string(options.batches) +
                     "; expected 8 or more");

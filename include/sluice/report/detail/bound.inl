@@ -19,6 +19,22 @@ struct StageWork {
     std::size_t count = 0;
 };
 
+/// That all times are finite: others have no order.
+inline void require_finite(const PipelineTimes& times, const char* function) {
+    const auto require = [&](const char* table, std::size_t batch, double begin, double end) {
+        if (begin - begin != 0 || end - end != 0)
+            throw Error(std::string(function) + ": PipelineTimes::" + table + " has a time of batch " +
+                        std::to_string(batch) + " from " + std::to_string(begin) + " us to " +
+                        std::to_string(end) + " us; expected finite times");
+    };
+    for (const StageTime& time : times.stages)
+        require("stages", time.batch, time.begin, time.end);
+    for (const StageTime& time : times.submits)
+        require("submits", time.batch, time.begin - time.waited, time.end);
+    for (const FillTime& fill : times.fills)
+        require("fills", fill.batch, fill.begin, fill.end);
+}
+
 /// Batches that were noted: stages that run once for several have fewer notes than others.
 inline std::size_t noted_batches(const PipelineTimes& times) {
     std::vector<std::size_t> counts(times.stage_names.size() + 1, 0);
@@ -329,6 +345,7 @@ inline std::string reading_text(const Bound& bound) {
 
 inline Bound bound_of(const PipelineTimes& times) {
     namespace parts = detail::bound;
+    parts::require_finite(times, "bound_of");
     parts::Means means = parts::means_of(times);
     Bound& bound = means.bound;
     if (times.submits.size() < 4 || times.stages.size() < 2 || bound.period <= 0) {

@@ -18,6 +18,19 @@ inline void require_clock(const Timeline& timeline, const char* function) {
     }
 }
 
+/// That times of activities and calls are finite: others have no order.
+inline void require_finite(const DeviceActivities& activities, const char* function) {
+    const auto require = [function](const char* what, double begin, double end) {
+        if (begin - begin != 0 || end - end != 0)
+            throw Error(std::string(function) + ": " + what + " lasts from " + std::to_string(begin) +
+                        " us to " + std::to_string(end) + " us; expected finite times");
+    };
+    for (const DeviceActivity& activity : activities.activities)
+        require("an activity", activity.begin, activity.end);
+    for (const HostCall& call : activities.calls)
+        require("a call of the host's", call.begin, call.end);
+}
+
 inline std::string unit_of(int device) { return "GPU " + std::to_string(device); }
 
 /// The spans of a row in the order of their begins.
@@ -144,6 +157,12 @@ inline void assign_to_stages(DeviceActivities& activities, const Timeline& timel
     if (timeline.spans().empty())
         return;
     parts::require_clock(timeline, "assign_to_stages");
+    for (const DeviceActivity& activity : activities.activities) {
+        if (activity.stage >= activities.stages.size() && activity.stage != DeviceActivity::unknown)
+            throw Error("assign_to_stages: an activity is of stage " + std::to_string(activity.stage) +
+                        ", and DeviceActivities::stages has " + std::to_string(activities.stages.size()) +
+                        " names; expected one of them, or DeviceActivity::unknown");
+    }
     const parts::StageRows rows{timeline, parts::spans_by_row(timeline)};
     const auto of_streams = parts::stages_of_streams(activities);
     for (DeviceActivity& activity : activities.activities) {
@@ -167,6 +186,7 @@ inline void assign_to_stages(DeviceActivities& activities, const Timeline& timel
 
 inline void add_rows(Timeline& timeline, const DeviceActivities& activities) {
     namespace parts = detail::device_activity;
+    parts::require_finite(activities, "add_rows");
     double begin = -1e300;
     double end = 1e300;
     if (!timeline.spans().empty()) {

@@ -273,6 +273,7 @@ inline ActivityReport report_of(const DeviceActivities& activities, const Activi
         throw Error("ActivityReportOptions::slowdown is " + std::to_string(options.slowdown) +
                     "; expected how many times as long a step took, or 0 where that is not known");
     }
+    parts::require_finite(activities, "report_of");
     const parts::Window window = parts::window_of(activities, options.timeline);
     ActivityReport report;
     report.title = options.title;

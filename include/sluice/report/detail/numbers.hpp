@@ -13,49 +13,55 @@ inline std::string shortest(double value) {
     return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
 }
 
-/// `value`, which is below 1e20, with `decimals` decimals, 9 at most.
-inline std::string fixed(double value, int decimals) {
-    char digits[32];
-    return {digits,
-            std::to_chars(digits, digits + sizeof digits, value, std::chars_format::fixed, decimals).ptr};
+/// `value` in `format` with `decimals` decimals, 9 at most.
+inline std::string formatted(double value, std::chars_format format, int decimals) {
+    char digits[32]; // takes what `fixed` gives below 1e20
+    return {digits, std::to_chars(digits, digits + sizeof digits, value, format, decimals).ptr};
 }
 
 /// `value` as 1.235e+09.
 inline std::string scientific(double value, int decimals) {
-    char digits[32];
-    return {
-        digits,
-        std::to_chars(digits, digits + sizeof digits, value, std::chars_format::scientific, decimals).ptr};
+    return formatted(value, std::chars_format::scientific, decimals);
+}
+
+/// `value` with `decimals` decimals, 9 at most; as 1.2e+20 where it is that large, and "nan" whatever its sign.
+inline std::string fixed(double value, int decimals) {
+    if (value >= 1e20 || value <= -1e20)
+        return scientific(value, 1);
+    return value == value ? formatted(value, std::chars_format::fixed, decimals) : "nan";
 }
 
 /// `fixed` without zeros at the end.
 inline std::string trimmed(double value, int decimals = 2) {
     std::string text = fixed(value, decimals);
-    if (decimals > 0) {
+    if (decimals > 0 && text.find_first_of("ein") == std::string::npos) {
         text.resize(text.find_last_not_of('0') + 1);
         text.resize(text.back() == '.' ? text.size() - 1 : text.size());
     }
     return text == "-0" ? "0" : text;
 }
 
-/// A share of 0.25 as "25.0", or "25" where there are to be no decimals.
-inline std::string percent(double share, int decimals = 1) { return fixed(100 * share, decimals); }
-
 /// From here on numbers are written as 1.2e+07 and the like.
 inline constexpr double large = 999999.5;
+
+/// A share of 0.25 as "25.0", or "25" where there are to be no decimals.
+inline std::string percent(double share, int decimals = 1) {
+    return share < large && share > -large ? fixed(100 * share, decimals) : scientific(100 * share, 1);
+}
 
 /// How many decimals make `size` a number of four digits.
 inline int decimals_of(double size) { return size < 9.9995 ? 3 : size < 99.995 ? 2 : size < 999.95 ? 1 : 0; }
 
 /// Four digits, as 0.123, 12.34 or 1234, or up to six of a whole number; 1.2e+07 and the like from a million on.
 inline std::string four_digits(double value) {
-    return value < large ? fixed(value, decimals_of(value)) : scientific(value, 1);
+    const double size = value < 0 ? -value : value;
+    return size >= large ? scientific(value, 1) : fixed(value, decimals_of(size));
 }
 
 /// Four digits without zeros at the end: "0.5", "12.25", "123456", "1.235e+09".
 inline std::string number_text(double value) {
     const double size = value < 0 ? -value : value;
-    return size < large ? trimmed(value, decimals_of(size)) : scientific(value, 3);
+    return size >= large ? scientific(value, 3) : trimmed(value, decimals_of(size));
 }
 
 inline std::string count(std::size_t value) {

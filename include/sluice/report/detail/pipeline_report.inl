@@ -21,6 +21,26 @@ struct SpanWriter {
     }
 };
 
+/// That each stage has an entry in the tables by stage, and each time is one of a stage's, or of all stages'.
+inline void require_tables(const PipelineTimes& times) {
+    const std::size_t stages = times.stage_names.size();
+    const auto require_size = [stages](const char* table, std::size_t size) {
+        if (size != stages)
+            throw Error(std::string("timeline_of: PipelineTimes::") + table + " has " + std::to_string(size) +
+                        " entries, and there are " + std::to_string(stages) +
+                        " stages; expected one for each");
+    };
+    require_size("stage_units", times.stage_units.size());
+    if (!times.batches_a_run.empty())
+        require_size("batches_a_run", times.batches_a_run.size());
+    for (const StageTime& time : times.stages) {
+        if (time.stage > stages || stages == 0)
+            throw Error("timeline_of: PipelineTimes::stages has a time of stage " +
+                        std::to_string(time.stage) + ", and there are " + std::to_string(stages) +
+                        " stages; expected one of them, or their number for a graph of all");
+    }
+}
+
 inline std::string why_eager(const GraphCounters& counters) {
     const EagerRuns& eager = counters.eager;
     struct {
@@ -154,6 +174,8 @@ inline void add_source(const PipelineTimes& times, std::size_t first, std::size_
 } // namespace detail::pipeline_report
 
 inline Timeline timeline_of(const PipelineTimes& times, std::string title) {
+    detail::pipeline_report::require_tables(times);
+    detail::bound::require_finite(times, "timeline_of");
     Timeline timeline(std::move(title));
     for (std::size_t stage = 0; stage < times.stage_names.size(); ++stage)
         timeline.add_row(times.stage_names[stage], times.stage_units[stage]);

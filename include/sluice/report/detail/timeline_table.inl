@@ -1,6 +1,8 @@
 // Bodies of pace_sentence and to_table, of timeline_report.hpp.
 #pragma once
 
+#include <algorithm>
+
 #include <sluice/report/detail/counter_steps.hpp>
 #include <sluice/report/detail/numbers.hpp>
 #include <sluice/report/detail/timeline_text.hpp>
@@ -22,6 +24,15 @@ using numbers::unit_for;
 // The sentence
 // -----------------------------------------------------------------------------------------------------
 
+/// That `row`, of the report's `member`, is one of its rows, or none.
+inline void require_row(const char* member, std::size_t row, const TimelineReport& report) {
+    if (row < report.rows.size() || row == TimelineReport::no_row)
+        return;
+    throw Error(std::string("TimelineReport::") + member + " is row " + std::to_string(row) +
+                ", and the report has " + std::to_string(report.rows.size()) +
+                " rows; expected one of them, or TimelineReport::no_row");
+}
+
 /// A row as a reader knows it, where `other` is named too.
 inline std::string name_of(const TimelineReport& report, std::size_t row, std::size_t other) {
     const RowReport& named = report.rows[row];
@@ -38,6 +49,8 @@ inline std::string name_of(const TimelineReport& report, std::size_t row, std::s
 /// Percent that `share` is not more than.
 inline std::string percent_above(double share) {
     const double rounded = 100 * share - 1e-9; // a share of 0.4 is 40 %, whatever the last bit of it
+    if (!(rounded > 0 && rounded < 1e9))
+        return percent(share, 0) + " %";
     const auto whole = static_cast<int>(rounded);
     return std::to_string(whole + (rounded > whole ? 1 : 0)) + " %";
 }
@@ -164,10 +177,10 @@ inline Widths widths_of(const TimelineReport& report, const std::vector<Column>&
     Widths widths{};
     // Numbers take 8 columns of 8 at most, so that one space before each leaves 15 for names and units.
     widths.space = numbers + 2 * columns.size() + 18 <= line_columns ? 2 : 1;
-    const std::size_t left = line_columns - numbers - widths.space * columns.size();
+    const std::size_t left = line_columns - (std::min)(numbers + widths.space * columns.size(), line_columns);
     widths.unit = widest(report, &RowReport::unit, left >= 16 ? 6 : 2);
     const std::size_t for_unit = widths.unit > 0 ? widths.unit + 1 : 0;
-    widths.name = widest(report, &RowReport::name, left - for_unit);
+    widths.name = widest(report, &RowReport::name, left - (std::min)(for_unit, left));
     widths.name = widths.name < 3 ? 3 : widths.name; // "row"
     return widths;
 }
@@ -220,6 +233,8 @@ inline std::string pace_sentence(const TimelineReport& report) {
     namespace parts = detail::timeline_table;
     if (!report.sentence.empty())
         return report.sentence;
+    parts::require_row("pace_row", report.pace_row, report);
+    parts::require_row("next_row", report.next_row, report);
     if (report.pace_row == TimelineReport::no_row)
         return report.batches == 0 ? "nothing ran." : "nothing that ran took any time.";
     const RowReport& pace = report.rows[report.pace_row];
