@@ -3,6 +3,8 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include <sluice/sluice.hpp>
@@ -114,6 +116,72 @@ TEST_CASE("empty: callables of graphs and streams") {
     void (*const kernel)(int) = nullptr;
     CHECK(
         contains(text_of([&] { launch_early(stream.ref(), {}, kernel, 1); }), "launch: the kernel is empty"));
+}
+
+TEST_CASE("empty: callables of captures") {
+    const BasicStream<B> stream;
+    check_empty<void(Ref)>("capture: the work", [&](auto work) { (void)capture(stream, work); });
+    const auto work = [](Ref s) { s.enqueue([] {}); };
+    GraphCapture<int, B> graphs;
+    check_empty<void(Ref)>("GraphCapture: the work", [&](auto none) { graphs.run(stream, 1, none); });
+    check_empty<void(Ref)>("GraphCapture: the work", [&](auto none) { graphs.recapture(stream, 1, none); });
+    check_empty<void(Ref)>("GraphCapture: the work",
+                           [&](auto none) { graphs.run_or(stream, 1, none, [] {}); });
+    check_empty<void()>("GraphCapture: the eager work",
+                        [&](auto none) { graphs.run_or(stream, 1, work, none); });
+    check_empty<bool()>("GraphCapture: is_warm", [&](auto none) {
+        graphs.run_or(
+            stream, 1, work, [] {}, none, [] {});
+    });
+    check_empty<void()>("GraphCapture: before_launch", [&](auto none) {
+        graphs.run_or(
+            stream, 1, work, [] {}, [] { return false; }, none);
+    });
+    check_empty<void()>("GraphCapture: before_launch", [&](auto none) { graphs.replay(stream, 1, none); });
+    CHECK(graphs.counters().eager.total() == 0);
+    CHECK(graphs.run(stream, 1, work).replayed() == false); // usable as before
+    stream.sync();
+}
+
+TEST_CASE("empty: bodies of branches, loops and steps") {
+    const BasicStream<B> stream;
+    BasicCondition<B> condition;
+    const auto full = [](Ref) {};
+    const std::string branch = "if_nonzero, if_else or select: a body", loop = "while_nonzero: a body";
+    check_empty<void(Ref)>(branch, [&](auto none) { if_nonzero(stream, condition, none); });
+    check_empty<void(Ref)>(branch, [&](auto none) { if_else(stream, condition, full, none); });
+    check_empty<void(Ref)>(branch, [&](auto none) { select(stream, condition, none, full); });
+    check_empty<void(Ref)>(loop, [&](auto none) { while_nonzero(stream, condition, none); });
+    using Builder = BasicGraphBuilder<B>;
+    Builder builder;
+    check_empty<void(Builder&)>("graph builder: a body",
+                                [&](auto none) { builder.if_nonzero(condition, none); });
+    check_empty<void(Builder&)>("graph builder: a body",
+                                [&](auto none) { builder.while_nonzero(condition, none); });
+    PingPong<int, B> pair{1};
+    check_empty<void(Ref, DeviceSpan<int, B>, DeviceSpan<int, B>)>(
+        "PingPong::iterate: the step", [&](auto none) { pair.iterate(stream, 1, none); });
+    check_empty<std::tuple<int>()>("launch_with: the arguments", [&](auto none) {
+        if constexpr (std::is_same_v<B, Host>)
+            launch_with(
+                stream.ref(), {}, +[](int) {}, none);
+        else
+            detail::require_callable("launch_with: the arguments", none);
+    });
+    if constexpr (std::is_same_v<B, Host>) {
+        void (*const kernel)(int) = nullptr;
+        GraphCapture<NoKey, B> graph{{.warmup = 0}};
+        CHECK_THROWS_WITH_AS(
+            graph.run(stream, [&](Ref s) { launch_with(s, {}, kernel, [] { return std::tuple(1); }); }),
+            "launch: the kernel is empty, or was moved from; expected a function to call", Error);
+    }
+}
+
+TEST_CASE("empty: what is run to compare schedules") {
+    check_empty<std::vector<int>(Schedule)>("verify_schedules: what runs the work",
+                                            [](auto run) { (void)verify_schedules(run); });
+    check_empty<std::vector<int>(Schedule)>("verify_schedules: what runs the work",
+                                            [](auto run) { (void)verify_schedules(run, StressRuns{}); });
 }
 
 } // namespace pipeline_empty

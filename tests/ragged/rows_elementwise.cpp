@@ -134,4 +134,26 @@ TEST_CASE("operands with too little room are refused") {
     CHECK(text_of([&] { ragged::apply_padded(stream, Difference{}, out, batch, none, 0); }).empty());
 }
 
+TEST_CASE("functions that are empty are refused, and nothing is enqueued") {
+    const BasicStream<B> stream;
+    const RaggedBatch<float, B> batch({10, 100}, stream);
+    DeviceBuffer<float, B> out(100, stream);
+    const auto words = [](const char* operation) {
+        return std::string("ragged::") + operation +
+               ": the function is empty, or was moved from; expected a function to call";
+    };
+    float (*const one)(float) = nullptr;
+    float (*const two)(float, float) = nullptr;
+    float (*const places)(std::int64_t, std::int64_t, std::int64_t) = nullptr;
+    if constexpr (std::is_same_v<B, Host>) { // a kernel cannot call a function of the host's
+        CHECK(text_of([&] { ragged::apply(stream, one, out, batch); }) == words("apply"));
+        CHECK(text_of([&] { ragged::apply(stream, two, out, batch, batch); }) == words("apply"));
+        CHECK(text_of([&] { ragged::apply_by_row(stream, two, out, batch, out); }) == words("apply_by_row"));
+        CHECK(text_of([&] { ragged::apply_padded(stream, two, out, batch, out, 1); }) ==
+              words("apply_padded"));
+        CHECK(text_of([&] { ragged::generate(stream, places, out, batch); }) == words("generate"));
+    }
+    stream.sync();
+}
+
 } // namespace ragged_rows_elementwise

@@ -226,6 +226,7 @@ template <Backend B, class F>
 requires GraphBackend<B> BasicGraph<B> capture(BasicStreamRef<B> stream, F&& work,
                                                const CaptureOptions& options) {
     (void)detail::check_work<B, F>();
+    detail::require_callable("capture: the work", work);
     if (B::is_default_stream(stream.get()))
         throw Error("capture refused: the default stream cannot be captured; expected a stream of its own");
     detail::require_capture_mode(options);

@@ -95,6 +95,7 @@ struct ControlFlow {
         static_assert((std::is_invocable_v<Bodies&, Ref> && ...),
                       "sluice: each body of a branch must be callable as body(BasicStreamRef<B>)");
         constexpr int count = static_cast<int>(sizeof...(Bodies));
+        (require_callable("if_nonzero, if_else or select: a body", bodies), ...);
         check(condition, stream, caller);
         if (!take(condition, stream)) {
             throw Error(std::string(caller) +
@@ -120,6 +121,7 @@ struct ControlFlow {
     static void loop(Condition& condition, Ref stream, Body&& body, int unroll) {
         static_assert(std::is_invocable_v<Body&, Ref>,
                       "sluice::while_nonzero: the body must be callable as body(BasicStreamRef<B>)");
+        require_callable("while_nonzero: a body", body);
         check(condition, stream, "while_nonzero");
         require_within("WhileOptions::unroll", unroll, 1, most_of_option);
         const bool look_first = take(condition, stream);

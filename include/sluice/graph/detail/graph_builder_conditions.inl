@@ -92,6 +92,7 @@ ConditionNode<B> BasicGraphBuilder<B>::conditional(const char* caller, BasicCond
                   "BasicGraphBuilder<B>& of the same backend");
     using Conditions = detail::ControlFlow<B>;
     const std::string place = std::string("graph builder: ") + caller;
+    (detail::require_callable("graph builder: a body", bodies), ...);
     std::vector<typename B::NativeNode> before = natives(after);
     Conditions::check_built(condition, place.c_str());
     if (Conditions::in_use(condition)) {

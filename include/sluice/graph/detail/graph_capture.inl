@@ -80,6 +80,7 @@ requires std::equality_comparable<Key> && GraphBackend<B>
 template <class F>
 inline Replay GraphCapture<Key, B>::run(Ref stream, const Key& key, F&& work) {
     if constexpr (detail::check_work<B, F>()) {
+        detail::require_callable("GraphCapture: the work", work);
         const auto eagerly = [&](bool warming) {
             const DeviceGuard<B> device(device_);
             if (warming)
@@ -99,17 +100,23 @@ requires std::equality_comparable<Key> && GraphBackend<B>
 template <class F, std::invocable<> Eager, std::predicate<> IsWarm, std::invocable<> BeforeLaunch>
 inline Replay GraphCapture<Key, B>::run_or(Ref stream, const Key& key, F&& work, Eager&& eager,
                                            IsWarm&& is_warm, BeforeLaunch&& before_launch) {
-    if constexpr (detail::check_work<B, F>())
+    if constexpr (detail::check_work<B, F>()) {
+        detail::require_callable("GraphCapture: the work", work);
+        detail::require_callable("GraphCapture: the eager work", eager);
+        detail::require_callable("GraphCapture: is_warm", is_warm);
+        detail::require_callable("GraphCapture: before_launch", before_launch);
         return run_fitting(
             stream, key, work, [&](bool) { eager(); }, is_warm, before_launch);
-    else
+    } else {
         return {};
+    }
 }
 
 template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
 template <std::invocable<> BeforeLaunch>
 inline bool GraphCapture<Key, B>::replay(Ref stream, const Key& key, BeforeLaunch&& before_launch) {
+    detail::require_callable("GraphCapture: before_launch", before_launch);
     Entry* const found = find(key);
     if (found == nullptr || found->state != State::ready || *options_.check || is_new(*found) || capturing())
         return false;
@@ -123,10 +130,12 @@ template <class Key, Backend B>
 requires std::equality_comparable<Key> && GraphBackend<B>
 template <class F>
 inline Replay GraphCapture<Key, B>::recapture(Ref stream, const Key& key, F&& work) {
-    if constexpr (detail::check_work<B, F>())
+    if constexpr (detail::check_work<B, F>()) {
+        detail::require_callable("GraphCapture: the work", work);
         return recapture_fitting(stream, key, work);
-    else
+    } else {
         return {};
+    }
 }
 
 template <class Key, Backend B>

@@ -158,6 +158,8 @@ void launch_with(BasicStreamRef<B> stream, const KernelDims& dims, void (*kernel
     static_assert(detail::calls_functions<B> || KernelGraphBackend<B>,
                   "sluice::launch_with: the stream's backend launches no kernels");
     if constexpr (as_many) {
+        detail::require_callable("launch: the kernel", kernel);
+        detail::require_callable("launch_with: the arguments", arguments);
         if (!B::is_capturing(stream.get())) {
             detail::with_given<Params...>(arguments, [&](std::decay_t<Params>... values) {
                 detail::launch_kernel<B, Params...>(stream, dims, kernel, false, values...);

@@ -30,6 +30,7 @@ template <class T, Backend B>
 template <class Step>
 void PingPong<T, B>::iterate(BasicStreamRef<B> stream, int count, Step&& step) {
     require_places(stream, "PingPong::iterate");
+    detail::require_callable("PingPong::iterate: the step", step);
     if (count < 0)
         throw Error("PingPong::iterate: " + std::to_string(count) +
                     " steps were asked for; expected 0 or more");

@@ -67,6 +67,7 @@ ScheduleVerdict verify_schedules(Run&& run, std::initializer_list<Schedule> sche
         detail::RunsWork<Run>,
         "sluice::verify_schedules: what runs the work must be callable as run(Schedule), and return "
         "its results as a contiguous range, such as a std::vector<float>");
+    detail::require_callable("verify_schedules: what runs the work", run);
     const Schedule first = detail::first_of(schedules);
     if (repeats < 1)
         throw Error("verify_schedules: the repeats must be 1 or more, got " + std::to_string(repeats));
@@ -94,6 +95,7 @@ ScheduleVerdict verify_schedules(Run&& run, const StressRuns& runs,
         detail::RunsWork<Run>,
         "sluice::verify_schedules: what runs the work must be callable as run(Schedule), and return "
         "its results as a contiguous range, such as a std::vector<float>");
+    detail::require_callable("verify_schedules: what runs the work", run);
     if (runs.seeds < 1)
         throw Error("StressRuns::seeds must be 1 or more, got " + std::to_string(runs.seeds));
     const auto expected = run(detail::first_of(schedules));

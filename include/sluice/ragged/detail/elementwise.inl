@@ -162,18 +162,21 @@ void generate_into(Stream stream, const F& f, Out& out, RaggedView<const T> rows
 
 template <AnyStream S, class F, RaggedValues<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void apply(const S& stream, const F& f, Out&& out, const Rows& rows) {
+    sluice::detail::require_callable("ragged::apply: the function", f);
     detail::apply_into(detail::ref_for(stream, "apply", nullptr, out, rows), f, out,
                        detail::input_view(rows));
 }
 template <AnyStream S, class F, RaggedValues<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows,
           RaggedValues<BackendOf<S>> Other>
 void apply(const S& stream, const F& f, Out&& out, const Rows& rows, const Other& other) {
+    sluice::detail::require_callable("ragged::apply: the function", f);
     detail::apply_into(detail::ref_for(stream, "apply", nullptr, out, rows, other), f, out,
                        detail::input_view(rows), other);
 }
 template <AnyStream S, class F, RaggedValues<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows,
           DeviceMemory<BackendOf<S>> Dense>
 void apply_by_row(const S& stream, const F& f, Out&& out, const Rows& rows, const Dense& dense) {
+    sluice::detail::require_callable("ragged::apply_by_row: the function", f);
     detail::apply_by_row_into(detail::ref_for(stream, "apply_by_row", nullptr, out, rows, dense), f, out,
                               detail::input_view(rows), dense);
 }
@@ -181,11 +184,13 @@ template <AnyStream S, class F, RaggedValues<BackendOf<S>> Out, RowsOn<BackendOf
           DeviceMemory<BackendOf<S>> Padded>
 void apply_padded(const S& stream, const F& f, Out&& out, const Rows& rows, const Padded& padded,
                   std::int64_t width, DeviceSpan<std::int64_t, BackendOf<S>> refused) {
+    sluice::detail::require_callable("ragged::apply_padded: the function", f);
     detail::apply_padded_into(detail::ref_for(stream, "apply_padded", nullptr, out, rows, padded), f, out,
                               detail::input_view(rows), padded, width, refused);
 }
 template <AnyStream S, class F, RaggedValues<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void generate(const S& stream, const F& f, Out&& out, const Rows& rows) {
+    sluice::detail::require_callable("ragged::generate: the function", f);
     detail::generate_into(detail::ref_for(stream, "generate", nullptr, out, rows), f, out,
                           detail::input_view(rows));
 }
