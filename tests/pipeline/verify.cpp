@@ -1,4 +1,5 @@
 // Contract 3: verify_schedules finds what differs, and says so.
+#include <array>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -79,6 +80,15 @@ TEST_CASE("Contract 3: verify_schedules compares bits, not values") {
     CHECK_FALSE(verify_schedules(zeros));
     const auto nans = [](Schedule) { return std::vector<double>{std::numeric_limits<double>::quiet_NaN()}; };
     CHECK(verify_schedules(nans));
+}
+
+TEST_CASE("Contract 3: verify_schedules takes any contiguous range, an array too") {
+    const auto zero = [](Schedule schedule) {
+        return std::array{0.0, schedule == Schedule::serial ? 0.0 : -0.0};
+    };
+    CHECK(contains(verify_schedules(zero).difference, "result 1 of 2 is the first that has other bits"));
+    CHECK(verify_schedules([](Schedule) { return std::string("same"); }).identical);
+    CHECK(verify_schedules([](Schedule) { return std::array<int, 0>{}; }).identical);
 }
 
 TEST_CASE("Contract 3: verify_schedules counts the results") {

@@ -37,8 +37,8 @@ concept RunsWork =
     std::is_invocable_v<Run&, Schedule> && !std::is_void_v<std::invoke_result_t<Run&, Schedule>>;
 
 /// Says how `second` differs from `first`; empty where it does not.
-template <class Element, class Results>
-std::string difference_of(std::span<Element> first, const Results& results, std::size_t per_batch) {
+template <class Element, std::size_t Extent, class Results>
+std::string difference_of(std::span<Element, Extent> first, const Results& results, std::size_t per_batch) {
     static_assert(std::is_trivially_copyable_v<Element>,
                   "sluice::verify_schedules: results must be trivially copyable");
     const std::span second(results);
