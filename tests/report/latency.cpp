@@ -130,6 +130,8 @@ TEST_CASE("latency: percentiles are the shortest that as many do not exceed") {
     CHECK(latency.p99 == 1980);
     CHECK(latency.p99_9 == 1998);
     CHECK(latency.longest == 2000);
+    timeline.set_latencies({-3, -1, -2}); // of batches that come into being after they were submitted
+    CHECK(report_of(timeline).latency.longest == -1);
     CHECK(report_of(Timeline("none")).latency.batches == 0);
     CHECK_FALSE(contains(to_table(report_of(Timeline("none"))), "latency"));
 }

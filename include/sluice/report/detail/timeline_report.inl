@@ -211,6 +211,8 @@ inline LatencyReport report_of_latencies(std::vector<double> latencies) {
     report.median = ranks.median();
     report.p99 = ranks.all_but(100);
     report.p99_9 = ranks.all_but(1000);
+    report.longest =
+        latencies.front(); // which may be negative, as where a batch says that it comes into being later
     for (const double latency : latencies)
         report.longest = latency > report.longest ? latency : report.longest;
     return report;
