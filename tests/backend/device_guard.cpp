@@ -44,6 +44,7 @@ TEST_CASE_TEMPLATE("a device that is not there is refused", B, TestBackend) {
                                    std::to_string(count) + " host devices, numbered from 0");
 #endif
         CHECK_THROWS_AS(DeviceGuard<B>{wrong}, Error);
+        CHECK_THROWS_AS((void)B::device_name(wrong), Error);
         CHECK(B::current_device() == before);
     }
 }

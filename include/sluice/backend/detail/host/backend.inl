@@ -114,15 +114,21 @@ SLUICE_BODY int Functions::device_count() {
 
 SLUICE_BODY int Functions::current_device() noexcept { return device_of_thread(); }
 
+// That there is such a device, for `call`.
+inline void require_device(const char* call, int device) {
+    const int count = Functions::device_count();
+    if (device < 0 || device >= count)
+        throw Error(std::string("Host::") + call + '(' + std::to_string(device) + "): there are " +
+                    std::to_string(count) + " host devices, numbered from 0");
+}
+
 SLUICE_BODY void Functions::set_device(int device) {
-    if (device < 0 || device >= device_count()) {
-        throw Error("Host::set_device(" + std::to_string(device) + "): there are " +
-                    std::to_string(device_count()) + " host devices, numbered from 0");
-    }
+    require_device("set_device", device);
     device_of_thread() = device;
 }
 
-SLUICE_BODY std::string Functions::device_name(int) {
+SLUICE_BODY std::string Functions::device_name(int device) {
+    require_device("device_name", device);
     return "CPU (" + std::to_string(sysconf(_SC_NPROCESSORS_ONLN)) + " hardware threads)";
 }
 
