@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include <sluice/graph/detail/not_capturable.hpp>
 #include <sluice/graph/ping_pong.hpp>
@@ -29,6 +30,9 @@ void PingPong<T, B>::reset(BasicStreamRef<B> stream) {
 template <class T, Backend B>
 template <class Step>
 void PingPong<T, B>::iterate(BasicStreamRef<B> stream, int count, Step&& step) {
+    static_assert(std::is_invocable_v<Step&, BasicStreamRef<B>, DeviceSpan<T, B>, DeviceSpan<T, B>>,
+                  "sluice::PingPong::iterate: the step must be callable as step(stream, from, to), with two "
+                  "DeviceSpans");
     require_places(stream, "PingPong::iterate");
     detail::require_callable("PingPong::iterate: the step", step);
     if (count < 0)

@@ -166,6 +166,8 @@ void AdviceTrial::measure(Pipe& pipeline, Source& source) {
 
 template <class Run>
 Advice advise(Run&& run, const AdviceOptions& options) {
+    static_assert(std::is_invocable_v<Run&, AdviceTrial&>,
+                  "sluice::advise: what runs a trial must be callable as run(AdviceTrial&)");
     namespace parts = detail::advice;
     detail::require_callable("advise: what runs a trial", run);
     if (options.batches < 8)
