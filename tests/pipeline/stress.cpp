@@ -1,15 +1,18 @@
 // Poisoned slots: what relies on a slot's old contents, or reads a slot that was handed back, gives other bits, though the
 // checker knows of no access and all schedules agree without stress. Right programs keep their bits.
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <sluice/backend/detail/checked/stress_state.hpp>
 #include <sluice/sluice.hpp>
 
 #include "pipeline/thrown.hpp"
 #include "support/backend.hpp"
 #include "support/doctest.hpp"
+#include "support/error_text.hpp"
 #include "support/stream_ops.hpp"
 
 namespace sluice::test::pipeline_stress {
@@ -126,6 +129,25 @@ void check_is_shown(Chain chain, std::size_t batch) {
 }
 
 } // namespace
+
+TEST_CASE("SLUICE_STRESS is a seed, and what follows it, or refused in a sentence") {
+    using detail::checked::stress_of;
+    const Stress stress = stress_of("7,50,100");
+    CHECK(stress.seed == 7);
+    CHECK(stress.one_in == 50);
+    CHECK(stress.delay_us == 100);
+    CHECK(stress_of("18446744073709551615").seed == ~std::uint64_t{0});
+    CHECK(stress_of("0,1000000").one_in == 1000000);
+    CHECK(stress_of("0,1,0").delay_us == 0);
+    for (const char* const wrong : {"abc", "-1", " 7", "7 ", "7,", "7,0", "7,-1", "7,2,", "7,2,-5",
+                                    "7,2,1000001", "7,2,3,4", "7,x,3", "18446744073709551616"}) {
+        CHECK(text_of([&] { (void)stress_of(wrong); }) ==
+              "SLUICE_STRESS is \"" + std::string(wrong) +
+                  "\"; expected SEED, SEED,ONE_IN or SEED,ONE_IN,DELAY_US in whole numbers, ONE_IN from 1 "
+                  "and DELAY_US "
+                  "from 0 to 1000000");
+    }
+}
 
 TEST_CASE("Contract 11: stress: a short batch of which the next stage reads more rows than were written") {
     Chain chain{.mistake = Chain::Mistake::writes_rows, .slots = 2};

@@ -49,7 +49,8 @@ struct StressCounts {
 /// does nothing. Made and destroyed on one thread; what it does reaches all threads.
 ///
 /// Compiled with `-DSLUICE_CHECKED=1`, a program whose environment has `SLUICE_STRESS=7` runs under `Stress{.seed = 7}` from
-/// its beginning; `SLUICE_STRESS=7,50,100` is `Stress{.seed = 7, .one_in = 50, .delay_us = 100}`.
+/// its beginning; `SLUICE_STRESS=7,50,100` is `Stress{.seed = 7, .one_in = 50, .delay_us = 100}`. Of
+/// anything else the first operation throws `Error`.
 class StressScope {
 public:
     /// Throws `Error` where a member of `stress` is out of range.

@@ -12,13 +12,17 @@ struct Stress;
 
 namespace sluice::detail::checked {
 
+/// What the environment variable `SLUICE_STRESS` asks for by `text`. Throws `Error`.
+Stress stress_of(const char* text);
+
 /// One for the program.
 class StressState {
 public:
     /// Never destroyed: threads that run replays end with the program.
     static StressState& instance();
 
-    /// A number for the next operation of a stream: the same for the same seed and operation of the same stream.
+    /// A number for the next operation of a stream: the same for the same seed and operation of the same stream. Throws `Error` once
+    /// where the environment asks for a stress that there is not, and the program goes on without.
     std::uint64_t next_of(Key stream);
     Stress settings();
     /// Gives what was set, in `settings` too.

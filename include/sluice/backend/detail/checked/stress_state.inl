@@ -1,6 +1,7 @@
 // Bodies of stress_state.hpp.
 #pragma once
 
+#include <cerrno>
 #include <cstdlib>
 #include <mutex>
 #include <string>
@@ -22,7 +23,35 @@ struct StressState::Books {
     std::mutex mutex;
     Stress settings;
     List<Operations> streams; // In the order in which they were first seen.
+    std::string fault;        // Of the environment, until it was thrown.
 };
+
+SLUICE_BODY Stress stress_of(const char* text) {
+    Stress settings;
+    const char* rest = text;
+    const auto next = [&](unsigned long long least, unsigned long long most) {
+        char* end = nullptr;
+        errno = 0;
+        const unsigned long long given = std::strtoull(rest, &end, 10);
+        if (*rest < '0' || *rest > '9' || errno != 0 || given < least || given > most ||
+            (*end != ',' && *end != '\0')) {
+            throw Error("SLUICE_STRESS is \"" + std::string(text) +
+                        "\"; expected SEED, SEED,ONE_IN or SEED,ONE_IN,DELAY_US in whole numbers, ONE_IN "
+                        "from 1 and DELAY_US "
+                        "from 0 to 1000000");
+        }
+        rest = *end == ',' ? end + 1 : nullptr;
+        return given;
+    };
+    settings.seed = next(0, ~0ULL);
+    if (rest != nullptr)
+        settings.one_in = static_cast<int>(next(1, 1000000));
+    if (rest != nullptr)
+        settings.delay_us = static_cast<int>(next(0, 1000000));
+    if (rest != nullptr)
+        (void)next(1, 0); // there is no fourth one
+    return settings;
+}
 
 SLUICE_BODY StressState& StressState::instance() {
     static StressState& state = *new StressState;
@@ -31,25 +60,26 @@ SLUICE_BODY StressState& StressState::instance() {
 
 SLUICE_BODY StressState::StressState() : books_(*new Books) {
 #if SLUICE_CHECKED // Only there is something that it could reach.
-    if (const char* const seed = std::getenv("SLUICE_STRESS"); seed != nullptr && *seed != '\0') {
-        Stress& settings = books_.settings;
-        char* rest = nullptr;
-        settings.seed = std::strtoull(seed, &rest, 10);
-        const auto next = [&rest](int& value, long least) {
-            if (*rest != ',')
-                return;
-            const long given = std::strtol(rest + 1, &rest, 10);
-            value = static_cast<int>(given < least ? least : given > 1000000 ? 1000000 : given);
-        };
-        next(settings.one_in, 1);
-        next(settings.delay_us, 0);
-        on = poisons = permutes = true;
+    if (const char* const text = std::getenv("SLUICE_STRESS"); text != nullptr && *text != '\0') {
+        try {
+            books_.settings = stress_of(text);
+            poisons = permutes = true;
+        } catch (const Error& error) {
+            books_.fault =
+                error
+                    .what(); // for the first operation: a program's first look may be where nothing may throw
+        }
+        on = true;
     }
 #endif
 }
 
 SLUICE_BODY std::uint64_t StressState::next_of(Key stream) {
     const std::lock_guard lock(books_.mutex);
+    if (!books_.fault.empty()) [[unlikely]] {
+        on = false;
+        throw Error(std::exchange(books_.fault, {}));
+    }
     std::size_t number = 0;
     while (number < books_.streams.size() && books_.streams[number].stream != stream)
         ++number;
