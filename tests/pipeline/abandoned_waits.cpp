@@ -11,6 +11,7 @@
 #include "pipeline/thrown.hpp"
 #include "support/backend.hpp"
 #include "support/doctest.hpp"
+#include "support/error_text.hpp"
 
 namespace pipeline_abandoned_waits {
 
@@ -244,6 +245,26 @@ TEST_CASE("reset ends such waits, too") {
     semaphore.signal(2);
     pipeline.submit(batch).wait();
     pipeline.finish();
+}
+
+TEST_CASE("a semaphore of which reset has given a wait up serves again once it is reset itself") {
+    for (const Schedule schedule : schedules) {
+        Batch batch(1);
+        BasicSemaphore<B> semaphore;
+        Stage load{"load", [&](BasicStreamRef<B> stream, const Batch& in, Slot& out) {
+                       semaphore.wait(stream, 1);
+                       copy(stream, out, in);
+                   }};
+        Stage train{"train", [](BasicStreamRef<B>, const Slot&) {}};
+        TwoStreamPipeline pipeline{load, train, [](int) { return Slot(1); }, {.schedule = schedule}};
+        pipeline.submit(batch).stays();
+        pipeline.reset();
+        CHECK(semaphore.value() == 1);
+        semaphore.reset();
+        pipeline.submit(batch).stays();
+        semaphore.signal(1);
+        CHECK(text_of([&] { pipeline.finish(); }).empty());
+    }
 }
 
 TEST_CASE("what another thread signals in time is waited for: the batches before a fault pass all stages") {
