@@ -24,6 +24,7 @@
 #include <vector>
 
 #include <cuda_runtime_api.h>
+#include <cupti.h>
 #include <dlfcn.h>
 
 #include <sluice/backend/error.hpp>
