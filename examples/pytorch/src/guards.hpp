@@ -66,7 +66,11 @@ struct Guard {
         addresses,
         lists,
         sets,
-        surroundings
+        surroundings,
+        check,
+        looked_at,
+        of_kind,
+        kinds
     };
     PyObject* tuple;
 
@@ -102,6 +106,9 @@ private:
             if (Ref::taken(PyObject_GetAttr(item(list(objects), i), item(list(attributes), i))).get() !=
                 item(list(values), i))
                 return false;
+        for (std::intptr_t i = 0; i < size(list(of_kind)); ++i)
+            if (item(list(of_kind), i)->type != item(list(kinds), i))
+                return false;
         return true;
     }
 
@@ -124,7 +131,12 @@ private:
             if (PyLong_AsVoidPtr(now.get()) != PyLong_AsVoidPtr(item(list(addresses), i)))
                 return false;
         }
-        return true;
+        return looks_hold();
+    }
+
+    bool looks_hold() const {
+        return size(list(looked_at)) == 0 ||
+               is_true(Ref::taken(PyObject_Call(list(check), list(looked_at), nullptr)));
     }
 
     bool lists_hold() const {

@@ -137,6 +137,8 @@ class Held:
         self.guard.sets.append((self.names, frozenset(self.names), "names"))
         self.guard.tensor(self.tensor, "tensor")
         self.guard.tensor(self.module.weight, "weight")
+        self.guard.kind(self.module, "the class of the module")
+        self.guard.look_at_tensors()
 
     def loaded(self) -> None:
         self.module.weight.data = torch.ones(2, 2)
@@ -158,6 +160,10 @@ CHANGES = {
     "a set": lambda held: held.names.add("z"),
     "memory": lambda held: held.loaded(),
     "requires_grad": lambda held: held.module.weight.requires_grad_(False),
+    "requires_grad of a tensor": lambda held: held.tensor.requires_grad_(),
+    "strides": lambda held: setattr(held.module.weight, "data", held.module.weight.data.t()),
+    "a shape": lambda held: held.tensor.resize_(2),
+    "a class": lambda held: setattr(held.module, "__class__", torch.nn.Identity),
 }
 
 

@@ -68,6 +68,9 @@ class Form:
         """Gradients that the stage found: it replaced them, adds to them, or needs that there are none."""
         reach = self.reach
         if reach is None or not watch.backward and watch.operations is not None:
+            if reach is not None and "grad" in reach.names:  # such as whether there is one
+                for leaf in reach.leaves():
+                    reach.guard.attribute(leaf, "grad", leaf.grad, "gradients that were there before")
             return
         for leaf in reach.leaves():
             found = before.get(id(leaf))

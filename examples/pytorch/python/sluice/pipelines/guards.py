@@ -4,14 +4,33 @@ value, without Python code of its own for each."""
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from itertools import chain
 from typing import Any
 
 import torch
+from torch._C._dynamo.guards import TensorGuards
+from torch.utils._device import DeviceContext
 
 ITEM, ATTRIBUTE, VALUES = operator.getitem, getattr, dict.values
 ADDRESS = torch.Tensor.data_ptr
+
+def modes_around() -> Any:
+    """Those of functions and of operations that are on. One that `torch.device` or `torch.set_default_device` brings is the same for the
+    same device."""
+    functions = torch._C._len_torch_function_stack()
+    if functions == 0 and torch._C._len_torch_dispatch_stack() == 0:
+        return None
+    modes = [torch._C._get_function_stack_at(place) for place in range(functions)]
+    return [mode.device if type(mode) is DeviceContext else mode for mode in [*modes, *dispatch_modes()]] or None
+
+
+def dispatch_modes() -> list:
+    """Of the program's: those of another pipeline follow operations, and change none."""
+    modes = [torch._C._get_dispatch_stack_at(place) for place in range(torch._C._len_torch_dispatch_stack())]
+    return [mode for mode in modes if not type(mode).__module__.startswith("sluice.")]
+
 
 # Of precisions, the getters by operation: those for all of them raise where a program sets one of them.
 MODES = (*(getattr(torch._C, name) for name in (
@@ -19,8 +38,10 @@ MODES = (*(getattr(torch._C, name) for name in (
     "_get_cudnn_enabled", "_get_cudnn_benchmark", "_get_cudnn_deterministic", "_get_flash_sdp_enabled", "_get_mem_efficient_sdp_enabled",
     "_get_math_sdp_enabled", "_get_cudnn_sdp_enabled", "_get_sdp_priority_order", "_get_math_sdp_allow_fp16_bf16_reduction",
     "_get_cublas_allow_fp16_reduced_precision_reduction", "_get_cublas_allow_bf16_reduced_precision_reduction",
-    "_get_cublas_allow_fp16_accumulation", "is_anomaly_enabled", "_len_torch_function_stack")),
+    "_get_cublas_allow_fp16_accumulation", "is_anomaly_enabled")),
+    modes_around, functools.partial(torch._C._autograd._top_saved_tensors_default_hooks, False),
     *(functools.partial(torch._C._get_fp32_precision_getter, "cuda", operation) for operation in ("conv", "matmul")))
+LOOKED_AT = (torch.Tensor, torch.nn.Parameter)
 AUTOCAST, AUTOCAST_TYPE = torch.is_autocast_enabled, torch.get_autocast_dtype
 
 
@@ -60,7 +81,11 @@ class Guard:
         self.attributes: list[str] = []
         self.values: list[Any] = []
         self.value_names: list[str] = []
+        self.of_kind: list[Any] = []  # objects of the classes `kinds`
+        self.kinds: list[type] = []
+        self.kind_names: list[str] = []
         self.whole: list[dict] = []  # dictionaries of which all values are looked at
+        self.whole_sizes: list[int] = []
         self.whole_items: list[Any] = []
         self.whole_names: list[str] = []  # of each value
         self.empty: list[Any] = []
@@ -73,6 +98,9 @@ class Guard:
         self.tensors: list[torch.Tensor] = []
         self.addresses: list[int] = []
         self.tensor_names: list[str] = []
+        self.looked_at: tuple[torch.Tensor, ...] = ()
+        self.looks: list[tuple] = []
+        self.check: Any = bool  # which is not called
         self.surroundings = surroundings()
 
     def item(self, container: Any, key: Any, value: Any, name: str) -> None:
@@ -81,13 +109,14 @@ class Guard:
         self.items.append(value)
         self.item_names.append(name)
 
-    def dictionary(self, held: dict, name: str) -> None:
-        """All of its values: cheaper than one by one."""
+    def dictionary(self, held: dict, name: str, names: Any = None) -> None:
+        """All of its values, which are objects, and no numbers: cheaper than one by one."""
         self.size(held, name)
         if held:
             self.whole.append(held)
+            self.whole_sizes.append(len(held))
             self.whole_items += held.values()
-            self.whole_names += [f"{name}.{key}" for key in held]
+            self.whole_names += [f"{name}.{key}" for key in held] if names is None else names
 
     def members(self, held: list, name: str) -> None:
         """All members of a list: objects, and no numbers."""
@@ -99,6 +128,11 @@ class Guard:
         self.attributes.append(attribute)
         self.values.append(value)
         self.value_names.append(name)
+
+    def kind(self, value: Any, name: str) -> None:
+        self.of_kind.append(value)
+        self.kinds.append(type(value))
+        self.kind_names.append(name)
 
     def absent(self, container: Any, name: str) -> None:
         """A name that code looks up and does not find: that may be handled, and it may come."""
@@ -117,13 +151,23 @@ class Guard:
         self.tensors.append(tensor)
         self.addresses.append(tensor.data_ptr())
         self.tensor_names.append(name)
-        if tensor.requires_grad or isinstance(tensor, torch.nn.Parameter):
-            self.attribute(tensor, "requires_grad", tensor.requires_grad, f"requires_grad of {name}")
+        if type(tensor) in LOOKED_AT and tensor.layout is torch.strided and not tensor.is_nested:
+            self.looked_at += (tensor,)
+            self.looks.append((*look_of(tensor), name))
+        elif tensor.requires_grad:
+            self.attribute(tensor, "requires_grad", True, f"requires_grad of {name}")
+
+    def look_at_tensors(self) -> None:
+        """How they are from now on: shapes, strides, types, and whether they require gradients."""
+        if self.looked_at:
+            self.check = TensorGuards(*self.looked_at, dynamic_dims_sizes=[list(tensor.shape) for tensor in self.looked_at],
+                                      dynamic_dims_strides=[list(tensor.stride()) for tensor in self.looked_at]).check
 
     def lists(self) -> tuple:
         """In the order of `Guard` in src/guards.hpp, which reads them as they are then."""
         return (self.containers, self.keys, self.items, self.objects, self.attributes, self.values, self.whole, self.whole_items, self.empty,
-                self.sized, self.sizes, self.tensors, self.addresses, self.lists_of, self.sets, self.surroundings)
+                self.sized, self.sizes, self.tensors, self.addresses, self.lists_of, self.sets, self.surroundings,
+                self.check, self.looked_at, self.of_kind, self.kinds)
 
     def holds(self, around: Surroundings) -> bool:
         """Whether all is as it was. A number that was replaced by the same one is not; `difference` finds that out."""
@@ -135,9 +179,13 @@ class Guard:
                 return False
             if self.objects and not all(map(same, map(ATTRIBUTE, self.objects, self.attributes), self.values)):
                 return False
+            if list(map(type, self.of_kind)) != self.kinds:
+                return False
             if self.whole and not all(map(same, chain.from_iterable(map(VALUES, self.whole)), self.whole_items)):
                 return False
             if self.tensors and list(map(ADDRESS, self.tensors)) != self.addresses:
+                return False
+            if self.looked_at and not self.check(*self.looked_at):
                 return False
             if self.lists_of and not all(list(map(id, now)) == then for now, then, _, _ in self.lists_of):
                 return False
@@ -168,6 +216,9 @@ class Guard:
                 if not same_value(now, then):
                     return self.value_names[place]
                 self.values[place] = now
+        for value, kind, name in zip(self.of_kind, self.kinds, self.kind_names):
+            if type(value) is not kind:
+                return name
         for now, then, name in zip(chain.from_iterable(map(VALUES, self.whole)), self.whole_items, self.whole_names):
             if now is not then:
                 return name
@@ -180,6 +231,14 @@ class Guard:
         for tensor, address, name in zip(self.tensors, self.addresses, self.tensor_names):
             if tensor.data_ptr() != address:
                 return f"the memory of {name}"
+        if self.looked_at and not self.check(*self.looked_at):
+            for tensor, (needs_gradient, *then, name) in zip(self.looked_at, self.looks):
+                now = look_of(tensor)
+                if now[0] is not needs_gradient:
+                    return f"requires_grad of {name}"
+                if [*now[1:]] != then:
+                    return f"the shape, strides or type of {name}"
+            return "a mode of PyTorch, such as autocast or no_grad"
         for held, ids, _, name in self.lists_of:
             if list(map(id, held)) != ids:
                 return name
@@ -196,12 +255,14 @@ class Guard:
         for owner, attribute, then in zip(self.objects, self.attributes, self.values):
             if fetched(ATTRIBUTE, owner, attribute) is not then:
                 put(setattr, owner, attribute, then)
+        for value, kind in zip(self.of_kind, self.kinds):
+            if type(value) is not kind:
+                put(setattr, value, "__class__", kind)
         for held, _, members, _ in self.lists_of:
             held[:] = members
         then = iter(self.whole_items)
-        for held in self.whole:
-            for key, value in zip(list(held), then):
-                held[key] = value
+        for held, size in zip(self.whole, self.whole_sizes):
+            held.update(zip(list(held), itertools.islice(then, size)))
         for container in self.empty:
             container.clear()
         for container, size in zip(self.sized, self.sizes):
@@ -223,6 +284,22 @@ class Absence:
     @property
     def is_there(self) -> bool:
         return self.name in self.container
+
+
+class LruCache:
+    """Of a function: what it has computed by now, which a guard looks at as an attribute."""
+
+    def __init__(self, function: Any) -> None:
+        self.info = function.cache_info
+        self.then = self.info()[1:]
+
+    @property
+    def has_changed(self) -> bool:
+        return self.info()[1:] != self.then
+
+
+def look_of(tensor: torch.Tensor) -> tuple:
+    return tensor.requires_grad, tensor.shape, tensor.stride(), tensor.dtype
 
 
 class Missing:

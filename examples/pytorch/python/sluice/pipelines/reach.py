@@ -19,8 +19,8 @@ from typing import Any
 import torch
 
 from sluice.pipelines.codes import BUILTINS, codes_in, file_of, hooks_of_all, imported, is_put_into_builtins, names_in, slots_of
-from sluice.pipelines.guards import Guard
-from sluice.pipelines.layers import DISTRIBUTED, FAST, HOOKS, INDIFFERENT, STRUCTURE
+from sluice.pipelines.guards import Guard, LruCache, dispatch_modes
+from sluice.pipelines.torch_objects import SCHEDULERS, TorchObjects
 from sluice.pipelines.trees import attribute_of
 from sluice.pipelines.watching import KNOWN_MODULES, LIMIT, Watch, is_library, key_of, storages_of
 
@@ -28,14 +28,14 @@ ATOMS = (int, float, complex, bool, str, bytes, type(None), type(...), torch.dty
          torch.memory_format, range, slice, enum.Enum, torch.finfo, torch.iinfo, type(NotImplemented), re.Pattern, pathlib.PurePath)
 RECORDS = (types.SimpleNamespace, argparse.Namespace)
 CONTAINERS = (dict, list, tuple, set, frozenset, collections.deque)
-SCHEDULERS = (torch.optim.lr_scheduler.LRScheduler, torch.optim.lr_scheduler.ReduceLROnPlateau)
+HOST_ATTRIBUTES = {"os": ("environ",), "numpy": ("random",), "sys": ("modules", "argv")}
 MISSING = object()
 MOST = 20_000  # values, and of one container
 LARGE = 2_000
 DEEP = 12
 
 
-class Reach:
+class Reach(TorchObjects):
     """Fills a guard. `notes` say what cannot be guarded, `refusals` what must not be captured at all."""
 
     def __init__(self, function: Any, watch: Watch, device: torch.device) -> None:
@@ -49,14 +49,19 @@ class Reach:
         self.names = {name for code, _ in watch.codes.values() for name in names_in(code)}
         self.optimizers: list[torch.optim.Optimizer] = []
         self.generators: list[torch.Generator] = []
-        self.scalers: list[Any] = []
+        self.atoms = ATOMS
         self.compiled = False
         self.visit(function, "the stage")
         for hooks in hooks_of_all():
             self.container(hooks, "hooks of all modules or optimizers", 0, force=True)
         for actor in watch.acting:
             self.act(actor, type(actor).__name__)
+        if "_version" in self.names:
+            self.note("it reads how often a tensor was written")
+        self.modes()
+        self.replaceable()
         self.rest()
+        self.guard.look_at_tensors()
 
     # Reasons.
 
@@ -96,12 +101,11 @@ class Reach:
         elif isinstance(value, torch.nn.Module):
             self.module(value, path, depth)
         elif isinstance(value, torch.optim.Optimizer):
-            if self.watch.before is not None or value in self.watch.acting:
-                self.act(value, path)
+            self.optimizer(value, path)
         elif isinstance(value, SCHEDULERS):
-            pass  # matters where it makes a step, see `act`
+            self.scheduler(value, path)
         elif isinstance(value, torch.amp.GradScaler):
-            self.scalers.append(value)
+            self.guard.item(vars(value), "_enabled", vars(value)["_enabled"], f"whether {path} is enabled")
             if value.is_enabled():
                 self.refuse(f"{path}, a GradScaler, reads on the host whether gradients are finite")
         elif isinstance(value, torch.Generator):
@@ -133,22 +137,6 @@ class Reach:
         else:
             self.thing(value, path, depth)
 
-    def tensor(self, tensor: torch.Tensor, path: str) -> None:
-        try:
-            self.guard.tensor(tensor, path)
-        except RuntimeError:
-            self.note(f"{path} is a tensor without an address")
-            return
-        if self.device.type == "cuda" and tensor.device.type == "cpu":
-            self.note(f"{path} is a tensor of the CPU")
-        for name in ("_backward_hooks", "_post_accumulate_grad_hooks") if tensor.requires_grad else ():
-            place = getattr(tensor, name, None)
-            self.guard.attribute(tensor, name, place, f"hooks of {path}")
-            if place:
-                self.guard.size(place, f"hooks of {path}")
-                for hook in place.values():
-                    self.visit(hook, f"a hook of {path}", force=True)
-
     def container(self, value: Any, path: str, depth: int, force: bool = False) -> None:
         if len(value) > LARGE:
             self.note(f"{path} has {len(value)} values")
@@ -172,10 +160,9 @@ class Reach:
         """Attributes of those names, of an object, a class or a module of Python's."""
         if self.watch.by_name and names is self.names and not isinstance(owner, types.MappingProxyType) and depth < DEEP - 2:
             names = list(owner)  # which names are looked up is not to be seen
-        for name in names:
-            if name in owner:
-                self.guard.item(owner, name, owner[name], f"{path}.{name}")
-                self.visit(owner[name], f"{path}.{name}", depth + 1)
+        for name in [name for name in names if name in owner]:  # which may become more meanwhile
+            self.guard.item(owner, name, owner[name], f"{path}.{name}")
+            self.visit(owner[name], f"{path}.{name}", depth + 1)
 
     # Code.
 
@@ -185,7 +172,7 @@ class Reach:
         if not library and not force and key_of(code) not in self.watch.codes:
             return  # it was not called
         self.codes.add(key_of(code))
-        if force:
+        if force and not library:
             self.names |= names_in(code)
         for name, cell in zip(code.co_freevars, function.__closure__ or ()):
             try:
@@ -210,24 +197,44 @@ class Reach:
     def globals_of(self, code: types.CodeType, known: dict, depth: int, force: bool) -> None:
         for inner in codes_in(code):
             self.codes.add(key_of(inner))
+            owner: Any = None
             for step in dis.get_instructions(inner):
-                if step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and (step.argval in known or is_put_into_builtins(step.argval)):
+                owner = self.attribute_loaded(owner, step)
+                if step.opname == "STORE_GLOBAL" and step.argval in known:  # for the loop's body, or another stage
+                    self.guard.item(known, step.argval, known[step.argval], step.argval)
+                elif step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and (step.argval in known or is_put_into_builtins(step.argval)):
                     name, owner = step.argval, known if step.argval in known else vars(builtins)
                     held = owner[name]
                     if (id(owner), name) not in self.seen:
                         self.seen[(id(owner), name)] = held  # type: ignore[index]
                         self.guard.item(owner, name, held, name)
                     self.visit(held, name, depth + 1, force)
+                    owner = held
                 elif step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval not in BUILTINS:
                     self.guard.absent(known, step.argval)
                 for name in imported(step.argval, known) if step.opname == "IMPORT_NAME" else ():
                     self.guard.item(sys.modules, name, sys.modules[name], f"the module {name}")
                     self.visit(sys.modules[name], name, depth + 1, force)
 
+    def functions_named(self, code: types.CodeType, known: dict) -> None:
+        """Of modules of PyTorch's, in the code of one of its layers."""
+        owner: Any = None
+        for step in dis.get_instructions(code):
+            owner = known.get(step.argval) if step.opname == "LOAD_GLOBAL" else self.attribute_loaded(owner, step)
+
+    def attribute_loaded(self, owner: Any, step: dis.Instruction) -> Any:
+        """A function of a library's module, which a program may replace: `owner.name`, and so on from there."""
+        if not isinstance(owner, types.ModuleType) or step.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
+            return None
+        held = vars(owner).get(step.argval)
+        if isinstance(held, (types.FunctionType, types.BuiltinFunctionType)):
+            self.guard.item(vars(owner), step.argval, held, f"{owner.__name__}.{step.argval}")
+        return held
+
     def python_module(self, module: types.ModuleType, path: str, depth: int) -> None:
-        host = {"os": "environ", "numpy": "random", "sys": "modules"}.get(module.__name__)
-        if host in self.names:
-            self.note(f"it uses {module.__name__}.{host} of the host")
+        for host in HOST_ATTRIBUTES.get(module.__name__, ()):
+            if host in self.names:
+                self.note(f"it uses {module.__name__}.{host} of the host")
         file = getattr(module, "__file__", None) or module.__name__.split(".")[0]  # a folder without __init__.py has none
         if file not in KNOWN_MODULES and not is_library(file):
             self.guard.size(vars(module), f"attributes of {path}")
@@ -253,7 +260,8 @@ class Reach:
                         self.guard.item(vars(base), name, vars(base)[name], f"{path}.{name}")
                     if not isinstance(held, type) or name in self.names:
                         self.visit(held, f"{path}.{name}", depth + 1, force)
-                elif name in self.names and not inspect.isdatadescriptor(held) and not name.startswith("__"):
+                elif name in self.names and not name.startswith("__") and (
+                        not inspect.isdatadescriptor(held) or not is_library(file_of(type(held)))):
                     self.guard.item(vars(base), name, vars(base)[name], f"{path}.{name}")
                     self.visit(held, f"{path}.{name}", depth + 1)
 
@@ -278,7 +286,10 @@ class Reach:
                 self.note(f"{path} is a {kind.__module__}.{kind.__name__}")
             else:
                 # What a cached function reads, it may read when it is called for the next time.
-                self.visit(value.__wrapped__, path, depth + 1, isinstance(value, functools._lru_cache_wrapper))
+                cached = isinstance(value, functools._lru_cache_wrapper)
+                if cached:
+                    self.guard.attribute(LruCache(value), "has_changed", False, f"the cache of {path}")
+                self.visit(value.__wrapped__, path, depth + 1, cached)
         else:
             if attributes is not None:
                 self.guard.size(attributes, f"attributes of {path}")
@@ -287,90 +298,17 @@ class Reach:
                 if attribute_of(value, name, MISSING) is not MISSING:
                     self.guard.attribute(value, name, getattr(value, name), f"{path}.{name}")
                     self.visit(getattr(value, name), f"{path}.{name}", depth + 1)
-            self.guard.attribute(value, "__class__", kind, f"the class of {path}")
+            self.guard.kind(value, f"the class of {path}")
             self.kind(kind, path, depth)
-
-    # PyTorch's objects.
-
-    def module(self, module: torch.nn.Module, path: str, depth: int) -> None:
-        kind = type(module)
-        if kind.__name__ in DISTRIBUTED or any(base.__name__ in DISTRIBUTED for base in kind.__mro__):
-            self.refuse(f"{path} is a {kind.__name__}, which keeps its own account on the host")
-        if isinstance(module, torch.jit.ScriptModule):
-            self.note(f"{path} is a scripted module")
-            return
-        attributes = vars(module)
-        self.guard.size(attributes, f"attributes of {path}")  # such as a `forward` of its own
-        self.compiled = self.compiled or "_orig_mod" in attributes["_modules"] or bool(attributes.get("_compiled_call_impl"))
-        own = is_library(file_of(kind))
-        if not own or not isinstance(module, INDIFFERENT) or "training" in self.names:
-            self.guard.item(attributes, "training", module.training, f"{path}.training")
-        for group in ("_parameters", "_buffers", "_modules"):
-            if isinstance(attributes[group], dict):
-                self.guard.dictionary(attributes[group], path)
-            for name, held in attributes[group].items():
-                self.visit(held, f"{path}.{name}", depth if group == "_modules" else depth + 1)
-        for hooks in HOOKS:
-            if hooks in attributes:
-                self.guard.size(attributes[hooks], f"hooks of {path}")
-                for hook in attributes[hooks].values():
-                    self.visit(hook, f"a hook of {path}", depth + 1, force=True)
-        for name, held in attributes.items():
-            if name in ("training", "_parameters", "_buffers", "_modules") or name in HOOKS:
-                continue
-            if name in self.names or (own and not name.startswith("_") and name not in STRUCTURE) or name == "forward":
-                self.guard.item(attributes, name, held, f"{path}.{name}")
-                self.visit(held, f"{path}.{name}", depth + 1)
-        if isinstance(module, FAST):
-            self.guard.item(vars(torch.backends.mha), "_is_fastpath_enabled", torch.backends.mha._is_fastpath_enabled, "the fast path")
-        if not own:
-            self.guard.attribute(module, "__class__", kind, f"the class of {path}")
-            self.kind(kind, path, depth)
-
-    def act(self, actor: Any, path: str) -> None:
-        """An optimizer or a scheduler that makes steps in the stage."""
-        if ("actor", id(actor)) in self.seen:
-            return
-        self.seen[("actor", id(actor))] = actor  # type: ignore[index]
-        attributes = vars(actor)
-        if isinstance(actor, SCHEDULERS):
-            for name, held in attributes.items():
-                if isinstance(held, (*ATOMS, list)):
-                    self.guard.item(attributes, name, held, f"{path}.{name}")
-                    self.visit(held, f"{path}.{name}")
-            return
-        self.optimizers.append(actor)
-        self.guard.size(attributes, f"attributes of {path}")  # such as a `step` of its own
-        for name in ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"):
-            if isinstance(attributes.get(name), dict):
-                self.container(attributes[name], f"hooks of {path}", 0, force=True)
-        self.guard.item(attributes, "state", actor.state, f"the state of {path}")
-        self.guard.size(actor.state, f"the state of {path}")
-        self.guard.item(attributes, "param_groups", actor.param_groups, f"the groups of {path}")
-        self.guard.size(actor.param_groups, f"the groups of {path}")
-        for place, group in enumerate(actor.param_groups):
-            self.guard.item(actor.param_groups, place, group, f"a group of {path}")
-            self.seen[id(group["params"])] = group["params"]
-            self.container(group, f"{path}.param_groups[{place}]", 0)
-            self.guard.members(group["params"], f"the parameters of {path}")
-            for parameter in group["params"]:
-                self.visit(parameter, f"a parameter of {path}")
-            if group.get("capturable") is False:  # PyTorch refuses the capture of such a step
-                self.refuse(f"{path}, {type(actor).__name__}, counts steps on the host; expected capturable=True")
-        for parameter, state in actor.state.items():
-            for name, held in state.items() if isinstance(state, dict) else ():
-                if isinstance(held, torch.Tensor):
-                    self.seen[id(held)] = held
-                    if self.device.type == "cuda" and held.device.type == "cpu":
-                        self.refuse(f"{path}, {type(actor).__name__}, keeps '{name}' on the CPU")
-                else:
-                    self.guard.item(state, name, held, f"'{name}' in the state of {path}")
-                    self.visit(held, f"'{name}' in the state of {path}")
-        if not is_library(file_of(type(actor))):
-            self.members(attributes, self.names, path, 0)
-            self.kind(type(actor), path, 0)
 
     # What is left.
+
+    def modes(self) -> None:
+        """Of the program's, around the loop."""
+        for place in range(torch._C._len_torch_function_stack()):
+            self.visit(torch._C._get_function_stack_at(place), "a TorchFunctionMode")
+        if dispatch_modes():
+            self.note("a TorchDispatchMode is on around the loop")
 
     def rest(self) -> None:
         """Code that ran, and was not found from the callable: functions that were held elsewhere."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 from typing import Any
 
 import torch
@@ -18,7 +17,6 @@ class Undo:
         self.gradients = [(leaf, leaf.grad) for leaf in reach.leaves()]
         self.states = [(optimizer, dict(vars(optimizer)), optimizer.state, copied(optimizer.state))
                        for optimizer in reach.optimizers]
-        self.scalers = [(scaler, dict(vars(scaler)), copied(scaler._per_optimizer_states)) for scaler in reach.scalers]
         self.numbers = torch.get_rng_state()
 
     def undo(self) -> None:
@@ -31,10 +29,6 @@ class Undo:
             vars(optimizer).update(attributes)
             state.clear()
             state.update(held)
-        for scaler, attributes, held in self.scalers:
-            vars(scaler).clear()
-            vars(scaler).update(attributes)
-            scaler._per_optimizer_states = collections.defaultdict(scaler._per_optimizer_states.default_factory, held)
         torch.set_rng_state(self.numbers)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import os
 import sys
 import sysconfig
@@ -26,7 +27,14 @@ KNOWN_MODULES = {*sys.stdlib_module_names, "torch", "numpy", "sluice"}
 ASIDE = (os.path.join("torch", "_dynamo", "convert_frame.py"), "<frozen importlib._bootstrap>")  # what goes on there is no stage's
 OF_GRADIENTS = {"zero_grad", "step", "backward", "grad", "clip_grad_norm_", "clip_grad_value_", "get_total_norm"}
 HOST_FUNCTIONS = (print, open, input, exec, eval, globals, locals, __import__)
-BY_NAME = (getattr, vars, dir)  # which look up attributes whose names are not in the code
+# What looks up attributes whose names are not in the code, be it called by other functions; and of the standard library.
+BY_NAME = (getattr, setattr, vars, dir, operator.attrgetter)
+BY_NAMES = frozenset(["__dict__", "__getattribute__", "__setattr__", *(function.__name__ for function in BY_NAME)])
+LOOKING_MODULES = {"dataclasses", "copy", "inspect"}
+# Of a generator, which is a part of each replay but for these.
+OF_GENERATORS = {"initial_seed", "seed", "get_offset", "set_offset", "manual_seed", "get_state", "set_state", "graphsafe_get_state",
+                 "graphsafe_set_state", "get_rng_state", "set_rng_state", "manual_seed_all"}
+REPLACEABLE = (torch, torch.nn.functional, torch.nn.init)
 LIMIT = 5  # reasons of one kind
 
 
@@ -165,6 +173,11 @@ def has_mask(args: Any) -> bool:
     return any(isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8) for index in indices)
 
 
+def looks_by_name(code: types.CodeType, known: dict) -> bool:
+    """Whether it has a function look up attributes whose names it does not say."""
+    return not BY_NAMES.isdisjoint(code.co_names) or any(known.get(name) is each for name in code.co_names for each in BY_NAME)
+
+
 def bytes_of(tensor: torch.Tensor) -> torch.Tensor:
     """All memory that the tensor is a part of."""
     return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
@@ -185,6 +198,7 @@ class Watch:
         self.captures = captures
         self.operations = Operations(device) if operations else None
         self.codes: dict[tuple, tuple[types.CodeType, dict]] = {}  # of the caller, and its globals
+        self.called: list[str] = []  # names of functions; no set, since torch.compile looks into what takes note of them
         self.acting: list[Any] = []  # optimizers and schedulers that made a step
         self.backward = False
         self.first = ""  # of calls that have to do with gradients
@@ -260,9 +274,11 @@ class Watch:
         if code.co_name == "__torch_dispatch__":  # of code that follows operations, as this does
             return
         if not library:
-            self.by_name = self.by_name or "__dict__" in code.co_names
-            self.codes.setdefault(key_of(code), (code, frame.f_globals))
+            if key_of(code) not in self.codes:
+                self.codes[key_of(code)] = code, frame.f_globals
+                self.by_name = self.by_name or looks_by_name(code, frame.f_globals)
         elif code not in self.seen:
+            self.called.append(code.co_name)
             self.host_module(frame, code)
 
     def step(self, frame: types.FrameType, code: types.CodeType) -> None:
@@ -275,13 +291,18 @@ class Watch:
             self.acting.append(actor)
 
     def host_function(self, frame: types.FrameType, function: Any) -> None:
+        owner = getattr(function, "__self__", None)
+        name = getattr(function, "__name__", "")
+        if not isinstance(owner, torch.Tensor):
+            self.called.append(name)
         if self.is_library(frame):
             return
-        owner = getattr(function, "__self__", None)
         module = getattr(function, "__module__", None) or getattr(owner, "__module__", None) or (
             type(owner).__module__ if owner is not None else "")
-        if function in BY_NAME:
+        if function in BY_NAME or isinstance(owner, str) and name in ("format", "format_map"):
             self.by_name = True
+        if isinstance(owner, torch.Generator) and name in OF_GENERATORS:
+            self.note(f"it calls {name}() of a generator")
         if function in HOST_FUNCTIONS or module in HOST_MODULES or module.startswith("numpy.random"):
             self.note(f"it calls {module}.{getattr(function, '__name__', '')} of the host")
         elif module and module.split(".")[0] not in KNOWN_MODULES:
@@ -293,8 +314,11 @@ class Watch:
             return
         self.seen.add(code)
         module = frame.f_globals.get("__name__", "").split(".")[0]
+        self.by_name = self.by_name or module in LOOKING_MODULES
         if module in HOST_MODULES:
             self.note(f"it calls {module}.{code.co_name} of the host")
+        elif module == "torch" and code.co_name in OF_GENERATORS:
+            self.note(f"it calls {code.co_name}() of a generator")
 
     def note(self, reason: str) -> None:
         if reason not in self.reasons and len(self.reasons) < LIMIT:
