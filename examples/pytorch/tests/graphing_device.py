@@ -11,6 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from sluice.pipelines.devices import CpuDevice
 from sluice.pipelines.trees import is_plain, map_tensors, tensors_of
+from sluice.pipelines.watching import storages_of
 
 NOT_PERMITTED = "operation not permitted when stream is capturing"
 
@@ -38,14 +39,12 @@ class Recorded(TorchDispatchMode):
         if torch.Tag.data_dependent_output in func.tags:
             raise RuntimeError(NOT_PERMITTED)
         if func._schema.is_mutable or "batch_norm" in str(func):
-            for tensor in tensors_of([args, kwargs]):
-                if tensor.untyped_storage().data_ptr() not in self.made:
+            for tensor, address in storages_of([args, kwargs]):
+                if address not in self.made:
                     self.saved.append((tensor.detach(), tensor.detach().clone()))
         given = aliases([list(args), kwargs])  # as they are now: an operation in place may change their shape
         result = func(*args, **kwargs)
-        self.made.update(t.untyped_storage().data_ptr() for t in tensors_of(result)
-                         if not any(t.untyped_storage().data_ptr() == given.untyped_storage().data_ptr()
-                                    for given in tensors_of([args, kwargs])))
+        self.made.update({address for _, address in storages_of(result)} - {address for _, address in storages_of([args, kwargs])})
         if torch.Tag.inplace_view not in func.tags:
             self.calls.append((func, given[0], given[1], aliases(result)))
         return result
@@ -67,7 +66,7 @@ class Graph:
         with torch.no_grad():
             for func, args, kwargs, result in self.recorded.calls:
                 for kept, found in zip(tensors_of(result), tensors_of(func(*args, **kwargs))):
-                    if kept.data_ptr() != found.data_ptr():
+                    if not kept._is_zerotensor() and kept.data_ptr() != found.data_ptr():
                         kept.detach().copy_(found)
 
 

@@ -8,6 +8,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+import sluice
+from guarded_training import graphing
 from sluice.pipelines.watching import Watch
 
 FLAT, ROWS, IMAGES = (32, 16), (4, 10, 16), (4, 8, 16, 16)
@@ -104,3 +106,22 @@ def test_optimizers(device, kind, foreach):
                 optimizer.step()
         found.append([p.detach().clone() for p in model.parameters()])
     assert all(torch.equal(a, b) for a, b in zip(*found))
+
+
+def cubed(x):
+    return (x * x * x).sum()
+
+
+FORWARD = {"jvp of grad": lambda x: torch.func.jvp(torch.func.grad(cubed), (x,), (x,))[1], "hessian": lambda x: torch.func.hessian(cubed)(x),
+           "jacfwd": lambda x: torch.func.jacfwd(lambda x: F.linear(x, WEIGHT.to(x.device)) * x)(x),
+           "jvp": lambda x: torch.func.jvp(lambda x: F.linear(x, WEIGHT.to(x.device), x), (x,), (x,))[1]}
+WEIGHT = torch.eye(5) + 0.5
+
+
+@pytest.mark.parametrize("name", FORWARD)
+@pytest.mark.parametrize("schedule", ["overlapped", "graphed", "automatic"])
+def test_derivatives_forward(device, name, schedule):
+    """Zeros that PyTorch carries along have no memory."""
+    batches = [torch.arange(5.0) + i for i in range(20)]
+    run = sluice.pipeline(FORWARD[name], schedule=schedule, device=graphing(device))
+    assert [x.tolist() for x in run(batches)] == [FORWARD[name](x.to(device)).tolist() for x in batches], str(run.report())

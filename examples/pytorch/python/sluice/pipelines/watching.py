@@ -59,7 +59,10 @@ def storages_of(tree: Any) -> Iterator[tuple[torch.Tensor, int]]:
             for name in tree.__tensor_flatten__()[0]:
                 yield from storages_of(getattr(tree, name))
         elif tree.layout is torch.strided:
-            yield tree, tree.untyped_storage().data_ptr()
+            try:
+                yield tree, tree.untyped_storage().data_ptr()
+            except RuntimeError:  # zeros of a derivative forward, which have no memory
+                pass
     elif isinstance(tree, (tuple, list)):
         for value in tree:
             yield from storages_of(value)
