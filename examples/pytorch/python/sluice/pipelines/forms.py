@@ -10,7 +10,7 @@ import torch
 from sluice.pipelines.captures import is_of
 from sluice.pipelines.reach import Reach
 from sluice.pipelines.signatures import SCALARS
-from sluice.pipelines.trees import leaves_of, tensors_of
+from sluice.pipelines.trees import has_attributes, leaves_of, tensors_of
 from sluice.pipelines.watching import Watch, bytes_of, storages_of
 
 WARM_UP = 1  # batches of a form that run eagerly before two are watched
@@ -52,6 +52,8 @@ class Form:
         history = "carries autograd's history from one stage to the next"
         if any(tensor.requires_grad for tensor in tensors_of(inputs)):
             return f"what it is given {history}"
+        if any(map(has_attributes, [*tensors_of(inputs), *tensors_of(outputs)])):
+            return "a tensor that it is given or returns has attributes of the program's"
         for leaf in leaves_of(outputs):
             if not isinstance(leaf, (torch.Tensor, float, complex, enum.Enum, *SCALARS)):
                 return f"it returns an object of the type {type(leaf).__name__}, which is made anew for each batch"

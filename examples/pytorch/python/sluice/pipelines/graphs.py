@@ -19,7 +19,7 @@ from sluice.pipelines.guards import Surroundings
 from sluice.pipelines.holders import Baseline, allowed
 from sluice.pipelines.reach import Reach
 from sluice.pipelines.signatures import signature_of
-from sluice.pipelines.trees import call, held_by, map_tensors, same_bits, tensors_of
+from sluice.pipelines.trees import call, has_attributes, held_by, map_tensors, same_bits, tensors_of
 from sluice.pipelines.undo import Undo
 from sluice.pipelines.watching import Watch, bytes_of, storages_of
 
@@ -183,7 +183,7 @@ class StageGraphs:
         self.eager += 1
         outputs = call(self.function, inputs)
         tensors = tensors_of(outputs)
-        if any(tensor.requires_grad for tensor in tensors) or len(held_by(outputs)) > len(tensors):
+        if any(tensor.requires_grad or has_attributes(tensor) for tensor in tensors) or len(held_by(outputs)) > len(tensors):
             return outputs, False
         return self.fixed(slot, outputs), True
 

@@ -10,7 +10,7 @@ from sluice.pipelines.devices import Device
 from sluice.pipelines.holders import as_tensor, count, storages_of
 from sluice.pipelines.intake import Intake
 from sluice.pipelines.stages import RunningStage
-from sluice.pipelines.trees import map_tensors
+from sluice.pipelines.trees import map_tensors, with_attributes
 
 
 class Memory:
@@ -43,7 +43,7 @@ class Memory:
         def own(tensor: torch.Tensor) -> torch.Tensor:
             own = self.own_of(slot, storages_of((tensor,)))
             is_own = len(own) > 0 and not any(storage._cdata in shared for storage in own)
-            return tensor.detach() if is_own else tensor.detach().clone()
+            return with_attributes(tensor.detach() if is_own else tensor.detach().clone(), tensor)
 
         return map_tensors(own, outputs)
 

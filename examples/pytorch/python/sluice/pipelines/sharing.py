@@ -16,7 +16,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from sluice.pipelines.devices import Device
 from sluice.pipelines.reach import Reach
-from sluice.pipelines.trees import held_by, is_plain, map_tensors, tensors_of, version_of
+from sluice.pipelines.trees import held_by, is_plain, map_tensors, tensors_of, version_of, with_attributes
 from sluice.pipelines.watching import Operations, Watch, storages_of
 
 CALLS = 3  # of each stage that are looked at: one that compiles what there is to compile, one for Python, one for operations
@@ -264,7 +264,7 @@ def copied(results: Any, addresses: Optional[set[int]]) -> Any:
             is_written = not tensor.requires_grad or isinstance(tensor, torch.nn.Parameter)
         else:
             is_written = tensor.untyped_storage().data_ptr() in addresses
-        return tensor.clone() if is_written else tensor
+        return with_attributes(tensor.clone(), tensor) if is_written else tensor
 
     return map_tensors(of_tensor, results)
 

@@ -39,6 +39,8 @@ def describe(tree: Any, form: list[Any], addresses: list[int]) -> None:
         form += (kind, len(tree))
         for value in tree:
             describe(value, form, addresses)
+        if kind not in (tuple, list):
+            describe_attributes(tree, form, addresses, ())
     elif isinstance(tree, Mapping):
         form += (kind, len(tree))
         for key, value in tree.items():

@@ -10,7 +10,7 @@ import torch
 from sluice.pipelines.devices import Device
 from sluice.pipelines.graphs import StageGraphs
 from sluice.pipelines.holders import Baseline, storages_of
-from sluice.pipelines.trees import attribute_of, call, map_tensors, tensors_of
+from sluice.pipelines.trees import attribute_of, call, map_tensors, tensors_of, with_attributes
 
 
 class StageError(RuntimeError):
@@ -92,7 +92,7 @@ class RunningStage:
             if self.seen[slot] is outputs:
                 return outputs, True
         else:  # its Python code runs, and a holder of an object of a graph would not be counted
-            inputs = map_tensors(lambda tensor: tensor if tensor.requires_grad else tensor.detach(), inputs)
+            inputs = map_tensors(lambda tensor: tensor if tensor.requires_grad else with_attributes(tensor.detach(), tensor), inputs)
             if is_last and self.given.graph is False:
                 graphs.eager += 1
                 return call(self.function, inputs), False

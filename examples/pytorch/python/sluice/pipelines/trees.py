@@ -13,7 +13,7 @@ import functools
 import operator
 import sys
 import types
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, MutableSequence
 from typing import Any, Callable, Iterator, NamedTuple, Optional
 
 import torch
@@ -30,6 +30,19 @@ def attribute_of(value: Any, name: str, otherwise: Any = None) -> Any:
         return getattr(value, name, otherwise)
     except Exception:
         return otherwise
+
+
+def with_attributes(new: Any, old: Any) -> Any:
+    """`new`, made of `old`, with the attributes that the program gave that."""
+    attributes = attribute_of(old, "__dict__")
+    if attributes and not hasattr(old, "__tensor_flatten__"):  # those of such a tensor are what it is made of
+        for name, value in attributes.items():
+            new.__dict__.setdefault(name, value)
+    return new
+
+
+def has_attributes(tensor: torch.Tensor) -> bool:
+    return bool(tensor.__dict__) and not hasattr(tensor, "__tensor_flatten__") and not isinstance(tensor, torch.nn.Parameter)
 
 
 def as_tensor(leaf: Any) -> Any:
@@ -76,6 +89,14 @@ def rebuilt_mapping(tree: Mapping, values: list) -> Any:
     return result
 
 
+def rebuilt_sequence(tree: Any, values: list) -> Any:
+    if not isinstance(tree, MutableSequence):
+        return with_attributes(type(tree)(values), tree)
+    result = copy.copy(tree)  # so that whatever else it holds comes with it
+    result[:] = values
+    return result
+
+
 def rebuilt_dataclass(tree: Any, values: list) -> Any:
     result = copy.copy(tree)
     for field, value in zip(fields_of(tree), values):
@@ -92,7 +113,7 @@ DICTIONARY = Kind(lambda tree: list(tree.values()), tuple, lambda tree, values: 
 TUPLE = Kind(list, len, lambda tree, values: tuple(values))
 LIST = Kind(list, len, lambda tree, values: values)
 NAMED = Kind(list, len, lambda tree, values: type(tree)._make(values))
-SEQUENCE = Kind(list, len, lambda tree, values: type(tree)(values))
+SEQUENCE = Kind(list, len, rebuilt_sequence)
 MAPPING = Kind(lambda tree: [tree[key] for key in tree], tuple, rebuilt_mapping)
 DATACLASS = Kind(lambda tree: [getattr(tree, field) for field in fields_of(tree)], fields_of, rebuilt_dataclass)
 # Its lengths are read on the CPU wherever its values are.
