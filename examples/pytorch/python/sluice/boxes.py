@@ -8,11 +8,23 @@ import torch
 
 from sluice._registration.boxes import giou_gradient, giou_masked_gradient
 from sluice._registration.gradients import is_forward, require_first
-from sluice.rows import Offsets, parts_of, require_tensors
+from sluice.arguments import Offsets, in_name_of, require_kind, require_tensors
+from sluice.rows import parts_of
+
+giou_masked = in_name_of("giou_loss", "giou_loss_masked", giou_masked_gradient.apply)
+giou_masked_plain = in_name_of("giou_loss", "giou_loss_masked", torch.ops.sluice.giou_loss_masked)
+giou_masked_at_once = in_name_of("giou_loss_and_gradient", "giou_loss_masked", torch.ops.sluice.giou_loss_masked)
+giou_at_once = in_name_of("giou_loss_and_gradient", "giou_loss", torch.ops.sluice.giou_loss)
+NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
+FORMULAS, REDUCTIONS = "'torchvision' or 'article'", "'mean', 'sum', 'row_mean' or 'row_sum'"
 
 
-def require_no_gradient(op: str, predictions: torch.Tensor, targets: torch.Tensor, mask: Optional[torch.Tensor]) -> None:
+def require_no_gradient(op: str, predictions: torch.Tensor, targets: torch.Tensor, mask: Optional[torch.Tensor], formula: str,
+                        reduction: str) -> None:
     require_tensors(op, predictions=predictions, targets=targets, **({} if mask is None else {"mask": mask}))
+    if not isinstance(formula, str) or not isinstance(reduction, str):
+        require_kind(op, str, FORMULAS, formula=formula)
+        require_kind(op, str, REDUCTIONS, reduction=reduction)
     if targets.requires_grad:
         raise RuntimeError(f"sluice.{op}: targets requires a gradient; expected a tensor that does not, such as targets.detach()")
 
@@ -56,7 +68,7 @@ def giou_loss(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optiona
     predictions, or nested predictions whose rows are not as long as the targets'. On a GPU such a row makes its loss and the
     mean NaN, such nested rows all losses, and nothing is read or written out of bounds.
     """
-    require_no_gradient("giou_loss", predictions, targets, mask)
+    require_no_gradient("giou_loss", predictions, targets, mask, formula, reduction)
     wanted = (predictions.requires_grad and torch.is_grad_enabled()) or is_forward()
     eagerly = wanted and not torch.compiler.is_compiling()  # without the dispatcher's way round
     if eagerly:
@@ -64,7 +76,7 @@ def giou_loss(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optiona
     if mask is not None:
         if offsets is not None or targets.is_nested or predictions.is_nested:
             raise RuntimeError("sluice.giou_loss: a mask was given for ragged boxes; expected either a mask or offsets")
-        masked = giou_masked_gradient.apply if eagerly else torch.ops.sluice.giou_loss_masked
+        masked = giou_masked if eagerly else giou_masked_plain
         return masked(predictions, targets, mask, formula, reduction, wanted)[0]
     targets, offsets = parts_of("giou_loss", targets, offsets)
     if predictions.is_nested:
@@ -84,7 +96,9 @@ def giou_loss_and_gradient(predictions: torch.Tensor, targets: torch.Tensor, off
     knows of autograd: a network goes on from the gradient, by `predictions.backward(gradient)`. `scale` is what a loss
     would be multiplied with, such as a gradient scaler's factor.
     """
-    require_no_gradient("giou_loss_and_gradient", predictions, targets, mask)
+    require_no_gradient("giou_loss_and_gradient", predictions, targets, mask, formula, reduction)
+    if not isinstance(scale, NUMBERS):
+        require_kind("giou_loss_and_gradient", NUMBERS, "a number", scale=scale)
     predictions = predictions.detach()
     if predictions.is_nested:
         raise RuntimeError("sluice.giou_loss_and_gradient: predictions is nested; expected its values, and the targets' offsets")
@@ -92,12 +106,12 @@ def giou_loss_and_gradient(predictions: torch.Tensor, targets: torch.Tensor, off
         targets, offsets = parts_of("giou_loss_and_gradient", targets, offsets)
         if reduction in ("mean", "sum"):
             return torch.ops.sluice.giou_loss_and_gradient(predictions, targets, offsets, formula, reduction, scale)
-        loss, own = torch.ops.sluice.giou_loss(predictions, targets, offsets, formula, reduction, True)
+        loss, own = giou_at_once(predictions, targets, offsets, formula, reduction, True)
         width = predictions.shape[1] if predictions.dim() == 3 else 0
         return loss, torch.ops.sluice.giou_loss_backward(torch.full_like(loss, scale), own, offsets, reduction, width,
                                                          predictions.dtype)
     if offsets is not None or targets.is_nested:
         raise RuntimeError("sluice.giou_loss_and_gradient: a mask was given for ragged boxes; expected either a mask or offsets")
-    loss, own, counts = torch.ops.sluice.giou_loss_masked(predictions, targets, mask, formula, reduction, True)
+    loss, own, counts = giou_masked_at_once(predictions, targets, mask, formula, reduction, True)
     return loss, torch.ops.sluice.giou_loss_masked_backward(torch.full_like(loss, scale), own, mask, counts, reduction,
                                                             predictions.dtype)

@@ -7,17 +7,30 @@ from typing import Any, Optional, Sequence, Union
 
 import torch
 
-from sluice.rows import require_tensors
+from sluice.arguments import integer_of, require_kind, require_pairs, require_tensors
 
 Pair = tuple[int, int]
 Range = tuple[float, float]
 Numbers = Union[float, Sequence[float]]
+INTEGERS = (int, torch.SymInt)
+NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
+
+
+def seed_of(name: str, seed: Any) -> int:
+    seed = integer_of(name, "seed", seed)
+    if not -2 ** 63 <= seed < 2 ** 63:
+        raise RuntimeError(f"sluice.{name}: seed is {seed}, expected one of 64 bits")
+    return seed
 
 
 def sample_ids(samples: torch.Tensor, epoch: Union[int, torch.Tensor] = 0) -> torch.Tensor:
     """[images, 2] of int64: the number of each sample in its data set, and the epoch, from 0 to 2^32 - 1. For a graph, make
     them once, and write the numbers of the next batch into them."""
+    require_tensors("sample_ids", samples=samples)
+    if samples.dtype.is_floating_point or samples.is_complex():
+        raise RuntimeError(f"sluice.sample_ids: samples is of {str(samples.dtype)[6:]}, expected integers")
     if not isinstance(epoch, torch.Tensor):
+        require_kind("sample_ids", INTEGERS, "an integer", epoch=epoch)
         epoch = torch.full_like(samples, epoch)
     return torch.stack([samples, epoch.expand_as(samples)], 1)
 
@@ -39,6 +52,10 @@ def augment(images: torch.Tensor, samples: torch.Tensor, *, seed: int = 0, crop:
     bfloat16, take a kernel more.
     """
     require_tensors("augment", images=images, samples=samples)
+    require_pairs("augment", INTEGERS, "two integers", crop=crop, size=size)
+    require_pairs("augment", NUMBERS, "two numbers", degrees=degrees, sigma=sigma)
+    require_kind("augment", NUMBERS, "a number", fill=fill)
+    seed = seed_of("augment", seed)
     kind = images.device.type
     if dtype is None:
         wanted = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
@@ -47,7 +64,7 @@ def augment(images: torch.Tensor, samples: torch.Tensor, *, seed: int = 0, crop:
         if not isinstance(std, (int, float)) or std != 1.0:
             raise RuntimeError(f"sluice.augment: std is {std} and deviation {deviation}, expected one of them")
         std = deviation
-    mean, std = of_numpy(mean), of_numpy(std)
+    mean, std = of_numpy("mean", mean), of_numpy("std", std)
     by_channel = isinstance(mean, (Sequence, torch.Tensor)) or isinstance(std, (Sequence, torch.Tensor))
     at_once = not by_channel and dtype != torch.bfloat16
     result = torch.ops.sluice.augment(images, samples, seed, crop[0], crop[1], degrees[0], degrees[1], sigma[0], sigma[1], size[0],
@@ -61,9 +78,12 @@ def augment(images: torch.Tensor, samples: torch.Tensor, *, seed: int = 0, crop:
     return result.to(dtype)
 
 
-def of_numpy(numbers: Any) -> Any:
+def of_numpy(name: str, numbers: Any) -> Any:
     """An array's numbers as a list: what it holds may change."""
-    return numbers.tolist() if hasattr(numbers, "__array__") and not isinstance(numbers, torch.Tensor) else numbers
+    numbers = numbers.tolist() if hasattr(numbers, "__array__") and not isinstance(numbers, torch.Tensor) else numbers
+    if not isinstance(numbers, torch.Tensor) and not all(isinstance(each, NUMBERS) for each in numbers_of(numbers)):
+        raise RuntimeError(f"sluice.augment: {name} is {numbers!r}, expected a number, or one for each channel")
+    return numbers
 
 
 def numbers_of(numbers: Numbers) -> Sequence[float]:
@@ -91,5 +111,9 @@ def augment_parameters(samples: torch.Tensor, count: int, image: Pair, *, seed: 
                        degrees: Range = (-45.0, 45.0), sigma: Range = (0.1, 2.0)) -> torch.Tensor:
     """[count, 4] of float32: the top and left of the crop, the angle and the sigma that `augment` draws for images of `image`
     pixels (height, width)."""
+    require_tensors("augment_parameters", samples=samples)
+    require_pairs("augment_parameters", INTEGERS, "two integers", crop=crop, image=image)
+    require_pairs("augment_parameters", NUMBERS, "two numbers", degrees=degrees, sigma=sigma)
+    count, seed = integer_of("augment_parameters", "count", count), seed_of("augment_parameters", seed)
     return torch.ops.sluice.augment_parameters(samples, count, image[0], image[1], seed, crop[0], crop[1], degrees[0],
                                                degrees[1], sigma[0], sigma[1])

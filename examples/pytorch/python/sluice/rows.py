@@ -9,34 +9,18 @@ so do offsets that make no sense, and on a GPU these make results NaN (of intege
 
 from __future__ import annotations
 
-from typing import Callable, Optional, Sequence, Union
+from typing import Any, Callable, Optional, Sequence
 
 import torch
 
 from sluice._registration.gradients import eager
+from sluice.arguments import Offsets, in_name_of, integer_of, offsets_of, require_tensors
 
 eager_sum, eager_max, eager_softmax = eager["row_sum"], eager["row_max"], eager["row_softmax"]
 eager_sort, eager_expand = eager["row_sort"], eager["row_expand"]
 MINIMAL = (torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int32, torch.int64)
-Offsets = Union[torch.Tensor, Sequence[int]]
-
-
-def require_tensors(name: str, **given: object) -> None:
-    for argument, value in given.items():
-        if not isinstance(value, torch.Tensor):
-            raise RuntimeError(f"sluice.{name}: {argument} is a {type(value).__name__}, expected a tensor")
-
-
-def offsets_of(name: str, offsets: Offsets, like: torch.Tensor) -> torch.Tensor:
-    """Offsets of int64."""
-    if not isinstance(offsets, torch.Tensor):
-        try:
-            return torch.tensor(offsets, dtype=torch.int64, device=like.device)
-        except (TypeError, ValueError, OverflowError):
-            raise RuntimeError(f"sluice.{name}: offsets is {offsets!r}, expected a tensor or a list of integers") from None
-    if offsets.dtype in (torch.int32, torch.int16, torch.int8, torch.uint8):
-        return offsets.long()
-    return offsets
+mean_sum, min_max = in_name_of("row_mean", "row_sum", eager_sum), in_name_of("row_min", "row_max", eager_max)
+log_max = in_name_of("row_log_softmax", "row_max", eager_max)
 
 
 def parts_of(name: str, values: torch.Tensor, offsets: Optional[Offsets]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -57,6 +41,10 @@ def parts_of(name: str, values: torch.Tensor, offsets: Optional[Offsets]) -> tup
     return values, offsets_of(name, offsets, values)
 
 
+def is_autocast(values: torch.Tensor) -> bool:
+    return values.device.type != "meta" and torch.is_autocast_enabled(values.device.type)
+
+
 def is_narrow(values: torch.Tensor) -> bool:
     return values.dtype in (torch.bfloat16, torch.float16)
 
@@ -67,7 +55,7 @@ def widened(values: torch.Tensor) -> torch.Tensor:
 
 def rounded(result: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     """Back to 16 bits where the values are, unless autocast wants such operations in float32."""
-    if is_narrow(values) and not torch.is_autocast_enabled(values.device.type):
+    if is_narrow(values) and not is_autocast(values):
         return result.to(values.dtype)
     return result
 
@@ -77,10 +65,16 @@ def like(result: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
     return torch.nested.nested_tensor_from_jagged(result, rows.offsets()) if rows.is_nested else result
 
 
+def has_no_columns(values: torch.Tensor, offsets: torch.Tensor) -> bool:
+    """Or the operator says what is wrong."""
+    return values.dim() < 2 or offsets.dim() != 1 or offsets.shape[0] == 0
+
+
 class Columns:
     """Several columns as one of more rows: those of the first, a row of what is in none, those of the second, and so on."""
 
     def __init__(self, shape: Sequence[int], offsets: torch.Tensor) -> None:
+        self.of_one = offsets
         self.size, self.shape = shape[0], tuple(shape[1:])
         self.count = 1
         for extent in self.shape:
@@ -94,6 +88,14 @@ class Columns:
     def flat(self, values: torch.Tensor) -> torch.Tensor:
         return values.reshape(self.size, self.count).t().reshape(-1)
 
+    def by(self, op: Callable, flat: torch.Tensor, extent: int) -> Any:
+        """`op` of all columns. A column alone, which is `extent` long in `flat`, says what is wrong with offsets."""
+        try:
+            return op(flat, self.offsets)
+        except RuntimeError:
+            op(flat[:extent], self.of_one)
+            raise
+
     def of_rows(self, result: torch.Tensor) -> torch.Tensor:
         """[rows, columns, ...]."""
         return result.view(self.count, self.rows + 1)[:, :self.rows].t().reshape(self.rows, *self.shape)
@@ -105,17 +107,17 @@ class Columns:
 
 
 def by_row(op: Callable, values: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
-    if values.dim() < 2 or offsets.dim() != 1:
+    if has_no_columns(values, offsets):
         return op(values, offsets)
     columns = Columns(values.shape, offsets)
-    return columns.of_rows(op(columns.flat(values), columns.offsets))
+    return columns.of_rows(columns.by(op, columns.flat(values), columns.size))
 
 
 def by_value(op: Callable, values: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
-    if values.dim() < 2 or offsets.dim() != 1:
+    if has_no_columns(values, offsets):
         return op(values, offsets)
     columns = Columns(values.shape, offsets)
-    return columns.of_values(op(columns.flat(values), columns.offsets))
+    return columns.of_values(columns.by(op, columns.flat(values), columns.size))
 
 
 def lengths_of(offsets: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
@@ -134,7 +136,7 @@ def row_mean(rows: torch.Tensor, offsets: Optional[Offsets] = None) -> torch.Ten
     values, offsets = parts_of("row_mean", rows, offsets)
     if not values.dtype.is_floating_point:
         raise RuntimeError(f"sluice.row_mean: values is of {str(values.dtype)[6:]}, expected a floating-point type")
-    sums = by_row(eager_sum, widened(values), offsets)
+    sums = by_row(mean_sum, widened(values), offsets)
     return rounded(sums / lengths_of(offsets, values).clamp(min=1), values)
 
 
@@ -142,13 +144,16 @@ def row_max(rows: torch.Tensor, offsets: Optional[Offsets] = None) -> tuple[torc
     """[rows, columns, ...] twice: the greatest value of each row (NaN if there is one; -infinity, or the lowest integer, for an
     empty row), and its position in the row, the first of equal ones (-1 for an empty row)."""
     values, offsets = parts_of("row_max", rows, offsets)
-    wide = widened(values)
-    if values.dim() < 2 or offsets.dim() != 1:
-        greatest, positions = eager_max(wide, offsets)
-    else:
-        columns = Columns(values.shape, offsets)
-        greatest, positions = map(columns.of_rows, eager_max(columns.flat(wide), columns.offsets))
+    greatest, positions = maxima(eager_max, widened(values), offsets)
     return greatest.to(values.dtype), positions
+
+
+def maxima(op: Callable, values: torch.Tensor, offsets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    if has_no_columns(values, offsets):
+        return op(values, offsets)
+    columns = Columns(values.shape, offsets)
+    greatest, positions = columns.by(op, columns.flat(values), columns.size)
+    return columns.of_rows(greatest), columns.of_rows(positions)
 
 
 def row_min(rows: torch.Tensor, offsets: Optional[Offsets] = None) -> tuple[torch.Tensor, torch.Tensor]:
@@ -158,8 +163,9 @@ def row_min(rows: torch.Tensor, offsets: Optional[Offsets] = None) -> tuple[torc
     if values.dtype not in MINIMAL:
         raise RuntimeError(f"sluice.row_min: values is of {str(values.dtype)[6:]}, expected a floating-point type, int32 or int64")
     real = values.dtype.is_floating_point
-    greatest, positions = row_max(-values if real else ~values, offsets)  # ~ has a result for the lowest integer, too
-    return (-greatest if real else ~greatest), positions
+    turned = -values if real else ~values  # ~ has a result for the lowest integer, too
+    greatest, positions = maxima(min_max, widened(turned), offsets)
+    return (-greatest.to(values.dtype) if real else ~greatest), positions
 
 
 def row_softmax(rows: torch.Tensor, offsets: Optional[Offsets] = None) -> torch.Tensor:
@@ -175,7 +181,7 @@ def row_log_softmax(rows: torch.Tensor, offsets: Optional[Offsets] = None) -> to
     values, offsets = parts_of("row_log_softmax", rows, offsets)
     if not values.dtype.is_floating_point:
         raise RuntimeError(f"sluice.row_log_softmax: values is of {str(values.dtype)[6:]}, expected a floating-point type")
-    if torch.is_autocast_enabled(values.device.type):
+    if is_autocast(values):
         with torch.autocast(values.device.type, enabled=False):
             result = by_value(log_softmax, widened(values), offsets)
     else:
@@ -184,8 +190,8 @@ def row_log_softmax(rows: torch.Tensor, offsets: Optional[Offsets] = None) -> to
 
 
 def log_softmax(values: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+    greatest = log_max(values.detach(), offsets)[0]
     size = values.shape[0]
-    greatest = eager_max(values.detach(), offsets)[0]
     greatest = torch.where(greatest == -torch.inf, 0, greatest)  # of an empty row; a row with infinity is NaN, as PyTorch's
     shifted = values - eager_expand(greatest, offsets, size)
     sums = eager_sum(shifted.exp(), offsets)
@@ -199,21 +205,32 @@ def row_sort(rows: torch.Tensor, offsets: Optional[Offsets] = None,
     infinity of its sign. Like `rows`: nested, or values."""
     values, offsets = parts_of("row_sort", rows, offsets)
     wide = widened(values)
-    if values.dim() < 2 or offsets.dim() != 1:
-        ordered, positions = eager_sort(wide, offsets, descending)
+
+    def sort(values: torch.Tensor, offsets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return eager_sort(values, offsets, descending)
+
+    if has_no_columns(values, offsets):
+        ordered, positions = sort(wide, offsets)
     else:
         columns = Columns(values.shape, offsets)
-        ordered, positions = map(columns.of_values, eager_sort(columns.flat(wide), columns.offsets, descending))
+        ordered, positions = map(columns.of_values, columns.by(sort, columns.flat(wide), columns.size))
     return like(ordered.to(values.dtype), rows), like(positions, rows)
 
 
 def row_expand(of_rows: torch.Tensor, offsets: Offsets, size: int) -> torch.Tensor:
     """[size, columns, ...]: each row's number for each of its values; 0 for values in no row. `of_rows` is [rows, columns, ...]."""
     require_tensors("row_expand", of_rows=of_rows)
-    offsets = offsets_of("row_expand", offsets, of_rows)
+    if of_rows.is_nested:
+        raise RuntimeError("sluice.row_expand: of_rows is a nested tensor, expected [rows, ...], a number for each row")
+    offsets = offsets_of("row_expand", offsets, of_rows, "of_rows")
+    size = integer_of("row_expand", "size", size)
     wide = widened(of_rows)
-    if of_rows.dim() < 2 or offsets.dim() != 1 or of_rows.shape[0] != offsets.shape[0] - 1:
+    if has_no_columns(of_rows, offsets) or not isinstance(size, torch.Tensor) and size < 0 or of_rows.shape[0] != offsets.shape[0] - 1:
         return eager_expand(wide, offsets, size).to(of_rows.dtype)
     columns = Columns([size, *of_rows.shape[1:]], offsets)
     padded = torch.nn.functional.pad(wide.reshape(columns.rows, columns.count).t(), (0, 1)).reshape(-1)
-    return columns.of_values(eager_expand(padded, columns.offsets, columns.count * size)).to(of_rows.dtype)
+
+    def expand(of_rows: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+        return eager_expand(of_rows, offsets, columns.count * size if offsets is columns.offsets else size)
+
+    return columns.of_values(columns.by(expand, padded, columns.rows)).to(of_rows.dtype)

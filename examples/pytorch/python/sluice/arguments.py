@@ -1,0 +1,96 @@
+"""What the operators' functions were given: one sentence where it is wrong, before PyTorch's dispatcher looks at it."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Callable, Optional, Sequence, Union
+
+import torch
+
+Offsets = Union[torch.Tensor, Sequence[int]]
+INTEGERS = (torch.int32, torch.int16, torch.int8, torch.uint8, torch.uint16, torch.uint32, torch.uint64)
+
+
+def require_tensors(name: str, **given: object) -> None:
+    """Dense ones, or nested, of one device."""
+    where: Any = None
+    for argument, value in given.items():
+        if not isinstance(value, torch.Tensor):
+            raise RuntimeError(f"sluice.{name}: {argument} is a {type(value).__name__}, expected a tensor")
+        if value.layout is not torch.strided or value.is_quantized:
+            require_dense(name, argument, value)
+        device = value.device
+        if where is None:
+            where, other = device, argument
+        elif device != where:
+            refuse_device(name, argument, device, other, where)
+
+
+def require_dense(name: str, argument: str, value: torch.Tensor) -> None:
+    if not value.is_nested:
+        kind = "quantized" if value.is_quantized else f"of layout {value.layout}"
+        raise RuntimeError(f"sluice.{name}: {argument} is {kind}, expected a dense tensor")
+
+
+def refuse_device(name: str, argument: str, device: torch.device, other: str, where: torch.device) -> None:
+    raise RuntimeError(f"sluice.{name}: {argument} is on {text_of(device)}, expected it on {text_of(where)}, where {other} is")
+
+
+def text_of(device: torch.device) -> str:
+    return {"cpu": "the CPU", "cuda": f"CUDA device {device.index}"}.get(device.type, f"device {device}")
+
+
+def require_kind(name: str, kinds: Any, expected: str, **given: object) -> None:
+    for argument, value in given.items():
+        if not isinstance(value, kinds):
+            raise RuntimeError(f"sluice.{name}: {argument} is {value!r}, expected {expected}")
+
+
+def require_pairs(name: str, kinds: Any, expected: str, **given: Any) -> None:
+    for argument, value in given.items():
+        if not hasattr(value, "__len__") or len(value) != 2 or not all(isinstance(each, kinds) for each in value):
+            raise RuntimeError(f"sluice.{name}: {argument} is {value!r}, expected {expected}")
+
+
+def integer_of(name: str, argument: str, value: Any) -> Any:
+    if isinstance(value, (int, torch.SymInt, torch.Tensor)):
+        return value
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise RuntimeError(f"sluice.{name}: {argument} is {value!r}, expected an integer") from None
+
+
+def offsets_of(name: str, offsets: Offsets, like: torch.Tensor, other: str = "values") -> torch.Tensor:
+    """Offsets of int64."""
+    if not isinstance(offsets, torch.Tensor):
+        made = of_list(offsets)
+        if made is None:
+            raise RuntimeError(f"sluice.{name}: offsets is {offsets!r}, expected a tensor or a list of integers")
+        return made.to(like.device)
+    if offsets.layout is not torch.strided or offsets.is_nested:
+        require_dense(name, "offsets", offsets)
+        raise RuntimeError(f"sluice.{name}: offsets is a nested tensor, expected where each row begins")
+    if offsets.device != like.device:
+        refuse_device(name, "offsets", offsets.device, other, like.device)
+    return offsets.long() if offsets.dtype in INTEGERS else offsets
+
+
+def of_list(offsets: Any) -> Optional[torch.Tensor]:
+    try:
+        made = torch.tensor(offsets, device="cpu")
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        return None
+    return made.long() if made.dtype in (torch.int64, *INTEGERS) or made.numel() == 0 else None
+
+
+def in_name_of(name: str, op: str, function: Callable) -> Callable:
+    """`function`, which calls the operator `op`, with sentences that name the function that the caller knows."""
+    def named(*args: Any) -> Any:
+        try:
+            return function(*args)
+        except RuntimeError as error:
+            if str(error).startswith(f"sluice.{op}:"):
+                raise RuntimeError(str(error).replace(op, name, 1)) from None
+            raise
+    return named

@@ -1,0 +1,103 @@
+"""Wrong arguments of the operators' functions: one sentence that names the function which was called."""
+
+import numpy as np
+import pytest
+import torch
+
+import sluice
+
+VALUES, OFFSETS = torch.rand(10), torch.tensor([0, 3, 3, 10])
+BY_ROW = {"row_sum": sluice.row_sum, "row_mean": sluice.row_mean, "row_max": sluice.row_max, "row_min": sluice.row_min,
+          "row_softmax": sluice.row_softmax, "row_log_softmax": sluice.row_log_softmax, "row_sort": sluice.row_sort}
+WRONG = {  # values, offsets, and what is said of them
+    "decreasing": (VALUES, [0, 5, 3, 10], "offsets decreases from 5 to 3 at row 1"),
+    "beyond": (VALUES, [0, 3, 11], "offsets ends at 11, expected at most 10"),
+    "beyond, of columns": (torch.rand(10, 2), [0, 3, 11], "offsets ends at 11, expected at most 10"),
+    "none, of columns": (torch.rand(10, 2), [], "offsets has shape [0]"),
+    "of a scalar": (torch.tensor(1.0), OFFSETS, "values has shape []"),
+    "fractions": (VALUES, [0.0, 3.7], "offsets is [0.0, 3.7], expected a tensor or a list of integers"),
+    "truths": (VALUES, [False, True], "offsets is [False, True], expected a tensor or a list of integers"),
+    "elsewhere": (VALUES, OFFSETS.to("meta"), "offsets is on device meta, expected it on the CPU, where values is"),
+    "values elsewhere": (VALUES.to("meta"), OFFSETS, "offsets is on the CPU, expected it on device meta, where values is"),
+    "sparse": (VALUES.to_sparse(), OFFSETS, "values is of layout torch.sparse_coo, expected a dense tensor"),
+    "sparse offsets": (VALUES, OFFSETS.to_sparse(), "offsets is of layout torch.sparse_coo, expected a dense tensor"),
+    "nested offsets": (VALUES, torch.nested.nested_tensor([OFFSETS], layout=torch.jagged), "offsets is a nested tensor"),
+}
+BOXES = torch.tensor([[0.0, 0.0, 1.0, 1.0]]).expand(10, 4)
+PADDED, MASK = BOXES[:8].view(2, 4, 4), torch.ones(2, 4, dtype=torch.bool)
+IMAGES, IDS = torch.zeros(2, 3, 8, 8, dtype=torch.uint8), sluice.sample_ids(torch.arange(2))
+
+
+def augment(**options):
+    return lambda: sluice.augment(IMAGES, IDS, **{"crop": (4, 4), "size": (4, 4), **options})
+
+
+SENTENCES = {
+    "sluice.row_expand: size is 10.0, expected an integer": lambda: sluice.row_expand(VALUES[:3], OFFSETS, 10.0),
+    "sluice.row_expand: size is -1, expected 0 or more": lambda: sluice.row_expand(torch.rand(3, 2), OFFSETS, -1),
+    "sluice.row_expand: offsets ends at 10, expected at most 5": lambda: sluice.row_expand(torch.rand(3, 2), OFFSETS, 5),
+    "sluice.row_expand: of_rows is a nested tensor": lambda: sluice.row_expand(
+        torch.nested.nested_tensor([VALUES], layout=torch.jagged), OFFSETS, 10),
+    "sluice.giou_loss: reduction is None, expected 'mean'": lambda: sluice.giou_loss(BOXES, BOXES, OFFSETS, reduction=None),
+    "sluice.giou_loss: formula is 1, expected 'torchvision'": lambda: sluice.giou_loss(BOXES, BOXES, OFFSETS, formula=1),
+    "sluice.giou_loss: targets is on device meta": lambda: sluice.giou_loss(BOXES, BOXES.to("meta"), OFFSETS),
+    "sluice.giou_loss: offsets is on device meta": lambda: sluice.giou_loss(BOXES, BOXES, OFFSETS.to("meta")),
+    "sluice.giou_loss: mask is on device meta": lambda: sluice.giou_loss(PADDED, PADDED, mask=MASK.to("meta")),
+    "sluice.giou_loss: mask is of float32, expected bool": lambda: sluice.giou_loss(PADDED, PADDED, mask=MASK.float()),
+    "sluice.giou_loss_and_gradient: mask is of float32, expected bool": lambda: sluice.giou_loss_and_gradient(
+        PADDED, PADDED, mask=MASK.float()),
+    "sluice.giou_loss_and_gradient: offsets ends at 11, expected at most 10": lambda: sluice.giou_loss_and_gradient(
+        BOXES, BOXES, [0, 11], reduction="row_mean"),
+    "sluice.giou_loss_and_gradient: scale is 'a', expected a number": lambda: sluice.giou_loss_and_gradient(
+        BOXES, BOXES, OFFSETS, scale="a"),
+    "sluice.augment: crop is 4, expected two integers": augment(crop=4),
+    "sluice.augment: size is (4,), expected two integers": augment(size=(4,)),
+    "sluice.augment: sigma is (0.1, 'a'), expected two numbers": augment(sigma=(0.1, "a")),
+    "sluice.augment: mean is 'x', expected a number, or one for each channel": augment(mean="x"),
+    "sluice.augment: seed is 'a', expected an integer": augment(seed="a"),
+    "sluice.augment: seed is 1180591620717411303424, expected one of 64 bits": augment(seed=2 ** 70),
+    "sluice.augment: samples is on device meta": lambda: sluice.augment(IMAGES, IDS.to("meta"), crop=(4, 4), size=(4, 4)),
+    "sluice.augment_parameters: image is 8, expected two integers": lambda: sluice.augment_parameters(IDS, 2, 8),
+    "sluice.sample_ids: samples is of float32, expected integers": lambda: sluice.sample_ids(VALUES),
+    "sluice.sample_ids: samples is a list, expected a tensor": lambda: sluice.sample_ids([1]),
+    "sluice.sample_ids: epoch is 0.5, expected an integer": lambda: sluice.sample_ids(torch.arange(2), 0.5),
+}
+
+
+def says(sentence, work):
+    with pytest.raises(RuntimeError) as error:
+        work()
+    assert str(error.value).startswith(sentence) and "\n" not in str(error.value)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("name", BY_ROW)
+def test_wrong_rows(name, wrong):
+    values, offsets, sentence = WRONG[wrong]
+    says(f"sluice.{name}: {sentence}", lambda: BY_ROW[name](values, offsets))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_other_wrong_arguments(sentence):
+    says(sentence, SENTENCES[sentence])
+
+
+@pytest.mark.parametrize("kind", [torch.uint8, torch.int8, torch.int16, torch.uint16, torch.int32, torch.uint32, torch.uint64, list, tuple,
+                                  np.array])
+def test_offsets_of_any_integers(kind):
+    offsets = OFFSETS.to(kind) if isinstance(kind, torch.dtype) else kind(OFFSETS.tolist())
+    for function in BY_ROW.values():
+        found, expected = function(VALUES, offsets), function(VALUES, OFFSETS)
+        assert all(map(torch.equal, *((each,) if isinstance(each, torch.Tensor) else each for each in (found, expected))))
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", BY_ROW)
+def test_shapes_alone(name, kind):
+    """On the device `meta`."""
+    values = torch.rand(10, 2).to(kind)
+    found, expected = BY_ROW[name](values.to("meta"), OFFSETS.to("meta")), BY_ROW[name](values, OFFSETS)
+    for a, b in zip(*((each,) if isinstance(each, torch.Tensor) else each for each in (found, expected))):
+        assert (a.device.type, a.shape, a.dtype) == ("meta", b.shape, b.dtype)
