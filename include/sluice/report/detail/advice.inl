@@ -90,8 +90,7 @@ inline double middle_of(const PipelineTimes& times, std::size_t stage) {
         if (time.stage == stage)
             all.push_back(time.end - time.begin);
     }
-    std::sort(all.begin(), all.end());
-    return all.empty() ? 0 : all[all.size() / 2];
+    return bound::median_of(std::move(all));
 }
 
 /// `Advice::share`, of runs of the same pipeline: what a stage takes alone is what it takes serially.
