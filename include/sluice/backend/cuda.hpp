@@ -14,10 +14,7 @@
 #include <utility>
 
 #include <sluice/backend/detail/cuda/graphs.hpp>
-#include <sluice/backend/detail/cuda/host_functions.hpp>
-#include <sluice/backend/detail/cuda/ring_copies.hpp>
-#include <sluice/backend/detail/cuda/semaphore.hpp>
-#include <sluice/backend/detail/cuda/shares.hpp>
+#include <sluice/backend/detail/cuda/parts.hpp>
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/detail/rows_copy.hpp>
 #include <sluice/backend/types.hpp>

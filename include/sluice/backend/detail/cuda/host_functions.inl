@@ -1,4 +1,4 @@
-// Bodies of host_functions.hpp.
+// Bodies of parts.hpp: host functions.
 #pragma once
 
 #include <exception>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <sluice/backend/detail/cuda/host_function_failures.hpp>
-#include <sluice/backend/detail/cuda/host_functions.hpp>
+#include <sluice/backend/detail/cuda/parts.hpp>
 #include <sluice/backend/detail/failure.hpp>
 #include <sluice/backend/detail/stream_failures.hpp>
 

@@ -1,10 +1,9 @@
-// Bodies of ring_copies.hpp.
+// Bodies of parts.hpp: copies into rings.
 #pragma once
 
 #include <mutex>
 
 #include <sluice/backend/detail/cuda/driver_function.hpp>
-#include <sluice/backend/detail/cuda/ring_copies.hpp>
 #include <sluice/backend/detail/list.hpp>
 
 namespace sluice::detail {

@@ -1,4 +1,4 @@
-// Bodies of semaphore.hpp.
+// Bodies of parts.hpp: semaphores.
 #pragma once
 
 #include <atomic>
@@ -7,7 +7,6 @@
 #include <mutex>
 
 #include <sluice/backend/detail/cuda/driver_function.hpp>
-#include <sluice/backend/detail/cuda/semaphore.hpp>
 #include <sluice/backend/detail/list.hpp>
 
 namespace sluice::detail {

@@ -1,4 +1,4 @@
-// Bodies of shares.hpp.
+// Bodies of parts.hpp: shares of a device.
 #pragma once
 
 #include <mutex>
@@ -6,7 +6,6 @@
 
 #include <sluice/backend/detail/cuda/driver_function.hpp>
 #include <sluice/backend/detail/cuda/graphs.hpp>
-#include <sluice/backend/detail/cuda/shares.hpp>
 #include <sluice/backend/detail/list.hpp>
 
 #define SLUICE_HAS_GREEN_CONTEXTS (CUDA_VERSION >= 12050)
