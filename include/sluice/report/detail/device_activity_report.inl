@@ -48,18 +48,8 @@ struct Edge {
 };
 
 inline Cause cause_of(ActivityKind kind) {
-    switch (kind) {
-    case ActivityKind::copy:
-        return copy;
-    case ActivityKind::set:
-        return set;
-    case ActivityKind::communication:
-        return communication;
-    case ActivityKind::kernel:
-    case ActivityKind::graph:
-        break;
-    }
-    return kernel;
+    constexpr Cause all[] = {kernel, copy, set, communication, kernel}; // of a graph, too
+    return kind <= ActivityKind::graph ? all[static_cast<std::size_t>(kind)] : kernel;
 }
 
 /// Which spans say that a batch was waited for. In a pipeline's timeline that is what the thread that submits waits, or fills

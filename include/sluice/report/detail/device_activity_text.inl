@@ -12,19 +12,8 @@ namespace sluice {
 namespace detail::device_activity_text {
 
 inline const char* name_of(ActivityKind kind) {
-    switch (kind) {
-    case ActivityKind::copy:
-        return "copy";
-    case ActivityKind::set:
-        return "set";
-    case ActivityKind::communication:
-        return "communication";
-    case ActivityKind::graph:
-        return "graph";
-    case ActivityKind::kernel:
-        break;
-    }
-    return "kernel";
+    constexpr const char* names[] = {"kernel", "copy", "set", "communication", "graph"};
+    return kind <= ActivityKind::graph ? names[static_cast<std::size_t>(kind)] : names[0];
 }
 
 /// A kernel's name without what a reader does not need: "void ", the arguments of the function, and anonymous namespaces.
