@@ -83,11 +83,8 @@ SLUICE_BODY Stamp Checker::doer_stamp() {
 SLUICE_BODY void Checker::doer_learns(const Stamp& stamp) {
     Actor& learner = doer();
     (void)learner.learn(stamp);
-    if (in_call()) {
-        if (stamp.known() != nullptr)
-            learner.seen.join(*stamp.known());
-        learner.seen.raise(stamp.actor, stamp.time);
-    }
+    if (in_call())
+        stamp.tell(learner.seen);
 }
 
 SLUICE_BODY void Checker::doer_learns(const Clock& clock) {

@@ -108,6 +108,12 @@ public:
         return own < told ? told : own;
     }
     const Clock* known() const noexcept { return known_ == nullptr ? nullptr : &known_->clock; }
+    /// Has `clock` know this, and what was known to be over then.
+    void tell(Clock& clock) const {
+        if (known_ != nullptr)
+            clock.join(known_->clock);
+        clock.raise(actor, time);
+    }
     /// The same, knowing more.
     Stamp with(const Clock& more) const {
         Known* const all = known_pool().take();
@@ -181,9 +187,7 @@ struct Actor {
         // Who knows a time of an actor knows what the actor knew then.
         if (stamp.actor == id || clock.of(stamp.actor) >= stamp.time)
             return false;
-        if (stamp.known() != nullptr)
-            clock.join(*stamp.known());
-        clock.raise(stamp.actor, stamp.time);
+        stamp.tell(clock);
         changed();
         return true;
     }

@@ -178,11 +178,8 @@ SLUICE_BODY void call_ended(Token token, bool owned) noexcept {
     Locked checker;
     const CallerScope scope(token);
     const Stamp call = checker->doer_stamp();
-    if (owned) {
-        checker->released.raise(call.actor, call.time);
-        if (call.known() != nullptr)
-            checker->released.join(*call.known());
-    }
+    if (owned)
+        call.tell(checker->released);
     std::erase_if(checker->calls, [&](const PendingCall& other) {
         return other.stamp.actor == call.actor && other.stamp.time == call.time;
     });

@@ -229,9 +229,7 @@ inline void signal(Checker& checker, Key key, std::uint32_t value, Actor& by, co
     }
     SemaphoreState::Signal& last = signals[semaphore.count - 1];
     last.value = value;
-    if (stamp.known() != nullptr)
-        last.clock.join(*stamp.known());
-    last.clock.raise(stamp.actor, stamp.time);
+    stamp.tell(last.clock);
     if (!semaphore.gate)
         return;
     for (const auto& [stream, id] : checker.streams) {
@@ -331,11 +329,7 @@ SLUICE_BODY WorkerScope::~WorkerScope() {
 
 SLUICE_BODY void handed_over(Key place) noexcept {
     Locked checker;
-    const Stamp stamp = checker->doer_stamp();
-    Clock& clock = checker->handovers[place];
-    if (stamp.known() != nullptr)
-        clock.join(*stamp.known());
-    clock.raise(stamp.actor, stamp.time);
+    checker->doer_stamp().tell(checker->handovers[place]);
     checker->doer().tick();
 }
 
