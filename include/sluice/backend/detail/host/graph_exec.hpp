@@ -8,7 +8,6 @@
 
 #include <sluice/backend/detail/host/branches.hpp>
 #include <sluice/backend/detail/host/graph.hpp>
-#include <sluice/backend/detail/host/node.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/detail/host/workers.hpp>

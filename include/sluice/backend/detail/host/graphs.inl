@@ -10,7 +10,6 @@
 #include <sluice/backend/detail/host/graph.hpp>
 #include <sluice/backend/detail/host/graph_exec.hpp>
 #include <sluice/backend/detail/host/memory_map.hpp>
-#include <sluice/backend/detail/host/node.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/shared.hpp>
 #include <sluice/backend/error.hpp>
