@@ -13,10 +13,10 @@
 #include <string>
 #include <utility>
 
+#include <sluice/backend/detail/copies.hpp>
 #include <sluice/backend/detail/cuda/graphs.hpp>
 #include <sluice/backend/detail/cuda/parts.hpp>
 #include <sluice/backend/detail/host/task.hpp>
-#include <sluice/backend/detail/rows_copy.hpp>
 #include <sluice/backend/types.hpp>
 #if SLUICE_CHECKED
 #include <sluice/backend/checked.hpp>

@@ -5,7 +5,7 @@
 #include <string>
 #include <type_traits>
 
-#include <sluice/backend/detail/rows_copy.hpp>
+#include <sluice/backend/detail/copies.hpp>
 #include <sluice/backend/error.hpp>
 
 namespace sluice {

@@ -7,9 +7,9 @@
 #include <limits>
 #include <utility>
 
+#include <sluice/backend/detail/copies.hpp>
 #include <sluice/backend/detail/device_event.hpp>
 #include <sluice/backend/detail/list.hpp>
-#include <sluice/backend/detail/ring_copy.hpp>
 #include <sluice/backend/detail/shared.hpp>
 #include <sluice/memory/buffer.hpp>
 #include <sluice/pipeline/detail/readback_state.hpp>

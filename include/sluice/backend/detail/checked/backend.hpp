@@ -10,7 +10,7 @@
 #include <sluice/backend/detail/checked/graphs.hpp>
 #include <sluice/backend/detail/checked/interface.hpp>
 #include <sluice/backend/detail/checked/stress.hpp>
-#include <sluice/backend/detail/rows_copy.hpp>
+#include <sluice/backend/detail/copies.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/findings.hpp>
 #include <sluice/backend/graph_concept.hpp>

@@ -6,8 +6,8 @@
 
 #if SLUICE_HAS_CUDA
 
+#include <sluice/backend/detail/copies.hpp>
 #include <sluice/backend/detail/host/task.hpp>
-#include <sluice/backend/detail/ring_copy.hpp>
 #include <sluice/backend/types.hpp>
 
 namespace sluice {

@@ -6,10 +6,9 @@
 #include <string>
 #include <utility>
 
+#include <sluice/backend/detail/copies.hpp>
 #include <sluice/backend/detail/host/graphs.hpp>
 #include <sluice/backend/detail/host/task.hpp>
-#include <sluice/backend/detail/ring_copy.hpp>
-#include <sluice/backend/detail/rows_copy.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/types.hpp>
 
