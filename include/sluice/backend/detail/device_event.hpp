@@ -58,4 +58,20 @@ private:
     std::optional<BasicStreamRef<B>> last_;
 };
 
+/// `work` hands work to `stream`, and at last has an event tell of its end. Where it throws, none will, and what that work uses must
+/// not go or change before: then it waits for the stream.
+template <Backend B, class Work>
+void or_synced(BasicStreamRef<B> stream, Work&& work) {
+    try {
+        work();
+    } catch (...) {
+        try {
+            stream.sync();
+        } catch (...) {
+            // The stream has failed, and what `work` threw says so.
+        }
+        throw;
+    }
+}
+
 } // namespace sluice::detail

@@ -55,19 +55,8 @@ void BasicBuiltGraphExec<B>::check(const BasicNode<B>& node) const {
 template <GraphBackend B>
 void BasicBuiltGraphExec<B>::launch(BasicStreamRef<B> stream) {
     executable_.launch(stream);
-    if (tasks_ == nullptr)
-        return;
-    try {
-        tasks_->launched.record(stream);
-    } catch (...) {
-        // No event says when the launch is over, and the executable may end before it with what its nodes call.
-        try {
-            stream.sync();
-        } catch (...) {
-            // The stream has failed, and the record's error says so.
-        }
-        throw;
-    }
+    if (tasks_ != nullptr)
+        detail::or_synced(stream, [&] { tasks_->launched.record(stream); });
 }
 
 template <GraphBackend B>

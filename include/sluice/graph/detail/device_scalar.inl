@@ -80,16 +80,7 @@ void DeviceScalar<T, B>::set(BasicStreamRef<B> stream, T value) {
     wait_for(slot);
     slot.value[0] = value;
     copy(stream, value_, slot.value);
-    try {
-        slot.sent.record(stream);
-    } catch (...) {
-        // No event will tell of the copy's end, and the slot must not be written before it.
-        try {
-            stream.sync();
-        } catch (...) {
-        }
-        throw;
-    }
+    detail::or_synced(stream, [&] { slot.sent.record(stream); });
     next_ = (next_ + 1) % slots_.size();
 }
 

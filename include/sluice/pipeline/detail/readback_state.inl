@@ -52,16 +52,7 @@ public:
     }
     void after_replay(BasicStreamRef<B> stream) override {
         std::size_t launch = 0;
-        try {
-            launch = replayed_->launched(stream);
-        } catch (...) {
-            // No event will tell of the copies' end, and their memory must not go before it.
-            try {
-                stream.sync();
-            } catch (...) {
-            }
-            throw;
-        }
+        or_synced(stream, [&] { launch = replayed_->launched(stream); });
         if (const auto state = state_.lock(); state != nullptr)
             state->append(replayed_, launch);
     }
@@ -137,7 +128,7 @@ void ReadbackState<B>::push(BasicStreamRef<B> stream, const void* values, std::s
         const DeviceGuard<B> device(device_);
         places_->add(spare_);
     }
-    try {
+    or_synced(stream, [&] {
         bool copied = false;
         if constexpr (requires(RingCopy one) { B::copy_to_place(stream.get(), one); }) {
             const std::int64_t* const number = length != nullptr ? length->data() : nullptr;
@@ -147,14 +138,7 @@ void ReadbackState<B>::push(BasicStreamRef<B> stream, const void* values, std::s
         if (!copied)
             copy_to_place(stream, slot.place, values, size, length);
         slot.arrived.record(stream);
-    } catch (...) {
-        // No event will tell of the copy's end, and the slot's memory must not go before it.
-        try {
-            stream.sync();
-        } catch (...) {
-        }
-        throw;
-    }
+    });
     slot.busy = true;
     append(Entry{&slot, nullptr, 0, slot.place, size, length != nullptr});
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <sluice/backend/detail/checked/object_checks.hpp>
+#include <sluice/backend/detail/device_event.hpp>
 #include <sluice/backend/detail/same_device.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
@@ -44,19 +45,12 @@ public:
     /// What `stream` has been handed so far reads the memory, beside what was said before.
     void mark_in_use(BasicStreamRef<B> stream) {
         [[maybe_unused]] const typename ObjectChecks<B>::LibraryScope library;
-        try {
+        or_synced(stream, [&] {
             // One event stands for all readers.
             if (in_use_ && !(reader_ == stream.get()))
                 stream.wait(read_);
             read_.record(stream);
-        } catch (...) {
-            // No event will tell of the end, and the memory must not change before it.
-            try {
-                stream.sync();
-            } catch (...) {
-            }
-            throw;
-        }
+        });
         reader_ = stream.get();
         in_use_ = true;
     }
