@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What using sluice costs a compiler: functions of programs with 0, 1, 5 and 20 pipelines, with 1 and 2 sources and with 1 and 2
-# readbacks, and processor seconds of those with pipelines, beside an empty file, cuda_runtime.h, that with standard headers that sluice needs, and the copies of one pipeline written by hand on the CUDA
+# What using sluice costs a compiler: functions of programs with 0, 1, 5 and 20 pipelines, with 1 and 2 sources, readbacks and graph
+# captures, and processor seconds of those with pipelines, beside an empty file, cuda_runtime.h, that with standard headers that sluice needs, and the copies of one pipeline written by hand on the CUDA
 # runtime API. Each pipeline has three stages, and types of its own; with 0 pipelines sluice.hpp is included and nothing is used.
 # With the headers alone, and with those that are to be linked to sluice::compiled.
 #
@@ -22,7 +22,7 @@ export LC_ALL=C
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 limits=${LIMITS:-$here/compile_cost.limits}
 count_flags=(-std=c++20 -O0 -DSLUICE_HAS_CUDA=0)
-counted=(0 1 5 sources:1 sources:2 readbacks:1 readbacks:2)
+counted=(0 1 5 sources:1 sources:2 readbacks:1 readbacks:2 captures:1 captures:2)
 ways=(headers compiled)
 declare -A way_flag=([headers]=-DSLUICE_COMPILED=0 [compiled]=-DSLUICE_COMPILED=1)
 
@@ -83,6 +83,30 @@ void run$k() {
                           {.workers = 2, .batches = 10}};
     for (const auto& batch : source)
         (void)batch->values.data();
+}
+END
+    done
+    echo "int main() {$calls }"
+}
+
+# captures COUNT: a program of so many, each with keys of a type of its own.
+captures() {
+    local k calls=''
+    echo '#include <sluice/sluice.hpp>'
+    for ((k = 0; k < $1; ++k)); do
+        calls+=" run$k();"
+        cat <<END
+struct Key$k {
+    int size;
+    bool operator==(const Key$k&) const = default;
+};
+void run$k() {
+    sluice::GraphCapture<Key$k> graphs;
+    sluice::DeviceBuffer<float> values{1000};
+    sluice::Stream stream;
+    for (int i = 0; i < 10; ++i)
+        graphs.run(stream, Key$k{1000}, [&](sluice::StreamRef on) { sluice::fill(on, values, 1.0f); });
+    stream.sync();
 }
 END
     done
@@ -299,17 +323,17 @@ functions() {
                 "$(awk "BEGIN { print (${counts[2]} - ${counts[1]}) / 4 }")"
         done
     done <"$work/compilers"
-    printf '%-36s %14s %14s %14s %14s\n' '' '1 source' 'a further one' '1 readback' 'a further one'
+    printf '%-36s %14s %14s %14s %14s %14s %14s\n' '' '1 source' 'a further one' '1 readback' 'a further one' '1 capture' 'a further one'
     while read -r cxx; do
         identity=$(identify "$cxx")
         for way in "${ways[@]}"; do
             counts=()
-            for count in sources:1 sources:2 readbacks:1 readbacks:2; do
+            for count in sources:1 sources:2 readbacks:1 readbacks:2 captures:1 captures:2; do
                 found=$(count_functions "$cxx" "$way" "$count")
                 counts+=("$found")
             done
-            printf '%-36s %14d %14d %14d %14d\n' "$identity, $way" "${counts[0]}" $((counts[1] - counts[0])) \
-                "${counts[2]}" $((counts[3] - counts[2]))
+            printf '%-36s %14d %14d %14d %14d %14d %14d\n' "$identity, $way" "${counts[0]}" $((counts[1] - counts[0])) \
+                "${counts[2]}" $((counts[3] - counts[2])) "${counts[4]}" $((counts[5] - counts[4]))
         done
     done <"$work/compilers"
 }

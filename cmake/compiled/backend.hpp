@@ -1,8 +1,9 @@
-// Of the library sluice::compiled: what a backend's pipelines, sources and readbacks share.
+// Of the library sluice::compiled: what a backend's graphs by key, pipelines, sources and readbacks share.
 #pragma once
 
 #define SLUICE_COMPILES_BODIES
 #include <sluice/backend/checked.hpp>
+#include <sluice/graph/graph_capture.hpp>
 #include <sluice/pipeline/pipeline.hpp>
 #include <sluice/pipeline/readback.hpp>
 #include <sluice/pipeline/source.hpp>
@@ -10,6 +11,7 @@
 #include "one_kind.hpp"
 
 #define SLUICE_COMPILE_FOR(...)                                                                              \
+    template class sluice::detail::CaptureCore<__VA_ARGS__>;                                                 \
     template class sluice::detail::PipelineCore<__VA_ARGS__>;                                                \
     template struct sluice::detail::SourceSlot<__VA_ARGS__>;                                                 \
     template class sluice::detail::SourceLedger<__VA_ARGS__>;                                                \

@@ -7,6 +7,7 @@
 // At the global namespace.
 #if SLUICE_COMPILED
 #define SLUICE_TEST_FROM_LIBRARY(...)                                                                        \
+    extern template class sluice::detail::CaptureCore<__VA_ARGS__>;                                          \
     extern template class sluice::detail::PipelineCore<__VA_ARGS__>;                                         \
     extern template struct sluice::detail::SourceSlot<__VA_ARGS__>;                                          \
     extern template class sluice::detail::SourceLedger<__VA_ARGS__>;                                         \

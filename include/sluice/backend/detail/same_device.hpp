@@ -27,10 +27,13 @@ struct CallName {
     const char* name;
 };
 
+/// That the stream of `call` is of the device `streams`, and `what` of another.
+[[noreturn]] void throw_other_stream(CallName call, int streams, const char* what, int device);
+
 template <Backend B>
 void throw_unless_device_of(BasicStreamRef<B> stream, CallName call, const char* what, int device) {
     if (const int streams = stream.device(); streams != device)
-        throw_other_device(std::string(call.scope) + call.name + ": the stream", streams, what, device);
+        throw_other_stream(call, streams, what, device);
 }
 
 /// Throws `Error` where `stream`, which `call` was given, belongs to another device than `what`. Asks for the stream's only
@@ -53,6 +56,9 @@ SLUICE_BODY void throw_other_device(const std::string& what, int device, const s
                                     int others) {
     throw Error(what + " belongs to device " + std::to_string(device) + ", " + other + " to device " +
                 std::to_string(others) + "; both must be the same device's");
+}
+SLUICE_BODY void throw_other_stream(CallName call, int streams, const char* what, int device) {
+    throw_other_device(std::string(call.scope) + call.name + ": the stream", streams, what, device);
 }
 #endif
 

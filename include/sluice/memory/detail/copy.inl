@@ -19,6 +19,20 @@ constexpr CopyKind kind_between(MemoryKind to, MemoryKind from) {
     return to == MemoryKind::device ? CopyKind::host_to_device : CopyKind::host_to_host;
 }
 
+// What is wrong with a copy and a fill, compiled once.
+[[noreturn]] void throw_other_size(std::size_t from, std::size_t to);
+[[noreturn]] void throw_misaligned_fill(std::size_t element_bytes);
+#if SLUICE_HAS_COMMON_BODIES
+SLUICE_BODY void throw_other_size(std::size_t from, std::size_t to) {
+    throw Error("copy: the source holds " + std::to_string(from) + " elements and the destination " +
+                std::to_string(to) + "; both must hold the same number");
+}
+SLUICE_BODY void throw_misaligned_fill(std::size_t element_bytes) {
+    throw Error("fill: the memory begins at an address that is no multiple of its elements' " +
+                std::to_string(element_bytes) + " bytes");
+}
+#endif
+
 template <class B, class ToSpan, class FromSpan>
 void copy_spans(BasicStreamRef<B> stream, ToSpan to, FromSpan from) {
     using ToElement = typename ToSpan::element_type;
@@ -32,11 +46,8 @@ void copy_spans(BasicStreamRef<B> stream, ToSpan to, FromSpan from) {
                   "sluice::copy: elements must be trivially copyable");
     static_assert(fits_backend<ToSpan, B> && fits_backend<FromSpan, B>,
                   "sluice::copy: the memory belongs to another backend than the stream");
-    if (to.size() != from.size()) {
-        throw Error("copy: the source holds " + std::to_string(from.size()) +
-                    " elements and the destination " + std::to_string(to.size()) +
-                    "; both must hold the same number");
-    }
+    if (to.size() != from.size()) [[unlikely]]
+        throw_other_size(from.size(), to.size());
     if (from.size() == 0)
         return;
     if constexpr (!std::is_const_v<ToElement>) { // refused above; a second error would only hide the first
@@ -140,8 +151,7 @@ void fill(BasicStreamRef<B> stream, To&& to, const MemoryElement<To>& value) {
             return;
         detail::require_memory_of(stream, "fill", to);
         if (reinterpret_cast<std::uintptr_t>(to_span.data()) % sizeof(Element) != 0) {
-            throw Error("fill: the memory begins at an address that is no multiple of its elements' " +
-                        std::to_string(sizeof(Element)) + " bytes");
+            detail::throw_misaligned_fill(sizeof(Element));
         }
         std::conditional_t<sizeof(Element) == 1, std::uint8_t,
                            std::conditional_t<sizeof(Element) == 2, std::uint16_t, std::uint32_t>>

@@ -10,9 +10,9 @@
 
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/stream.hpp>
+#include <sluice/graph/detail/capture_core.hpp>
 #include <sluice/graph/detail/not_capturable.hpp>
 #include <sluice/graph/detail/replay_hooks.hpp>
-#include <sluice/graph/graph_capture.hpp>
 #include <sluice/pipeline/detail/boundary/batch_key.hpp>
 #include <sluice/pipeline/detail/core/key_numbers.hpp>
 #include <sluice/pipeline/detail/core/stage_core.hpp>
@@ -88,7 +88,7 @@ class StepGraphs {
     using Core = StageCore<B>;
 
 public:
-    explicit StepGraphs(const GraphOptions& options) : graphs_(options) {}
+    explicit StepGraphs(const GraphOptions& options) : graphs_(options, key_ops<StepKey>) {}
 
     /// While it captures: `stage` has been called for batch `number`, which is captured on `stream`.
     void stage_captured(std::size_t stage, std::size_t number, Ref stream) {
@@ -107,7 +107,7 @@ public:
     /// Launches the graph of the key, where there is one that may be launched as it is.
     template <class BeforeLaunch>
     bool replay(Ref stream, BeforeLaunch&& before_launch) {
-        return graphs_.replay(stream, key_, before_launch);
+        return graphs_.replay(stream, &key_, before_launch);
     }
 
     /// Enqueues the step of the key in the order of `stream`, and says whether as a graph: `capture(stream)` hands its
@@ -117,10 +117,10 @@ public:
     template <class Capture, class Eager, class AppendKind, class BeforeLaunch>
     bool run(Core& core, Ref stream, Capture&& capture, Eager&& eager, AppendKind&& append_kind,
              BeforeLaunch&& before_launch) {
-        if (graphs_.replay(stream, key_, before_launch)) [[likely]]
+        if (graphs_.replay(stream, &key_, before_launch)) [[likely]]
             return true;
         bool ran_eagerly = false;
-        const auto run_eagerly = [&] {
+        const auto run_eagerly = [&](bool) {
             ran_eagerly = true;
             const std::uint64_t before = core.slots_number();
             eager();
@@ -144,7 +144,7 @@ public:
             return make_kind(core.slots_number(), append_kind) && holds(kinds_, kind_);
         };
         const auto run_or = [&] {
-            graphs_.run_or(stream, key_, capture_unless_changing, run_eagerly, is_warm, before_launch);
+            graphs_.run_or(stream, &key_, capture_unless_changing, run_eagerly, is_warm, before_launch);
         };
         if (*graphs_.options().check) [[unlikely]]
             checked(core, run_or);
@@ -209,7 +209,7 @@ private:
             kinds_.push_back(kind_);
     }
 
-    GraphCapture<StepKey, B> graphs_;
+    CaptureCore<B> graphs_;
     StepKey key_;
     CapturePlaces<B, StepKey> places_; // where captures are checked
     // Libraries load kernels and make workspaces in their first calls.

@@ -1,4 +1,4 @@
-// The bodies of graph_capture.hpp: keys' entries, found, let in, captured, checked and refused.
+// Bodies of capture_core.hpp: keys' entries, found, let in, captured, checked and refused.
 #pragma once
 
 #include <string>
@@ -6,18 +6,18 @@
 
 #include <sluice/backend/detail/shared.hpp>
 #include <sluice/backend/device.hpp>
-#include <sluice/graph/graph_capture.hpp>
+#include <sluice/backend/error.hpp>
+#include <sluice/graph/detail/capture_core.hpp>
 
-namespace sluice {
+namespace sluice::detail {
 
-template <class Key, Backend B>
-requires std::equality_comparable<Key> && GraphBackend<B>
-typename GraphCapture<Key, B>::Entry* GraphCapture<Key, B>::find(const Key& key) noexcept {
+template <GraphBackend B>
+typename CaptureCore<B>::Entry* CaptureCore<B>::find(const void* key) noexcept {
     // Keys mostly come in the same order again and again.
-    if (last_ != nullptr && last_->next != nullptr && last_->next->key == key)
+    if (last_ != nullptr && last_->next != nullptr && last_->next->key.is(key))
         return last_ = last_->next;
-    for (const detail::Owned<Entry>& entry : entries_) {
-        if (!(entry->key == key))
+    for (const Owned<Entry>& entry : entries_) {
+        if (!entry->key.is(key))
             continue;
         if (last_ != nullptr)
             last_->next = entry.get();
@@ -26,30 +26,29 @@ typename GraphCapture<Key, B>::Entry* GraphCapture<Key, B>::find(const Key& key)
     return nullptr;
 }
 
-template <class Key, Backend B>
-requires std::equality_comparable<Key> && GraphBackend<B>
-const typename GraphCapture<Key, B>::Entry* GraphCapture<Key, B>::find(const Key& key) const noexcept {
-    for (const detail::Owned<Entry>& entry : entries_) {
-        if (entry->key == key)
+template <GraphBackend B>
+const typename CaptureCore<B>::Entry* CaptureCore<B>::find(const void* key) const noexcept {
+    for (const Owned<Entry>& entry : entries_) {
+        if (entry->key.is(key))
             return entry.get();
     }
     return nullptr;
 }
 
-template <class Key, Backend B>
-requires std::equality_comparable<Key> && GraphBackend<B>
-typename GraphCapture<Key, B>::Entry& GraphCapture<Key, B>::admit(const Key& key) {
+template <GraphBackend B>
+typename CaptureCore<B>::Entry& CaptureCore<B>::admit(const void* key) {
     if (entries_.size() < most_known())
-        return *entries_.emplace_back(detail::make_owned<Entry>(key));
+        return *entries_.emplace_back(make_owned<Entry>(keys_, key));
     // There are more entries than places for graphs.
     Entry* oldest = nullptr;
-    for (const detail::Owned<Entry>& entry : entries_) {
+    for (const Owned<Entry>& entry : entries_) {
         if (!entry->executable && (oldest == nullptr || entry->used < oldest->used))
             oldest = entry.get();
     }
     // What may throw comes first.
-    auto runs = detail::make_shared_value<std::uint64_t>(std::uint64_t{0});
-    oldest->key = key;
+    auto runs = make_shared_value<std::uint64_t>(std::uint64_t{0});
+    KeptKey kept(keys_, key);
+    oldest->key.swap(kept);
     *std::exchange(oldest->runs, std::move(runs)) = Replay::forgotten;
     oldest->state = State::warming;
     oldest->warm = 0;
@@ -59,25 +58,23 @@ typename GraphCapture<Key, B>::Entry& GraphCapture<Key, B>::admit(const Key& key
     return *oldest;
 }
 
-template <class Key, Backend B>
-requires std::equality_comparable<Key> && GraphBackend<B> std::size_t GraphCapture<Key, B>::size()
-const noexcept {
+template <GraphBackend B>
+std::size_t CaptureCore<B>::size() const noexcept {
     std::size_t with_graph = 0;
-    for (const detail::Owned<Entry>& entry : entries_)
+    for (const Owned<Entry>& entry : entries_)
         with_graph += entry->executable ? std::size_t{1} : std::size_t{0};
     return with_graph;
 }
 
 // Whether the entry may be captured now: where there is room, and otherwise in the place of a graph that was not used since
 // the entry's key came before. What it is not known to be good for is limited.
-template <class Key, Backend B>
-requires std::equality_comparable<Key> && GraphBackend<B>
-typename GraphCapture<Key, B>::Room GraphCapture<Key, B>::find_room(const Entry& entry, bool is_new) {
+template <GraphBackend B>
+typename CaptureCore<B>::Room CaptureCore<B>::find_room(const Entry& entry, bool is_new) {
     if (entry.executable)
         return {true};
     Entry* oldest = nullptr;
     std::size_t with_graph = 0;
-    for (const detail::Owned<Entry>& other : entries_) {
+    for (const Owned<Entry>& other : entries_) {
         if (!other->executable)
             continue;
         ++with_graph;
@@ -100,9 +97,8 @@ typename GraphCapture<Key, B>::Room GraphCapture<Key, B>::find_room(const Entry&
     return {};
 }
 
-template <class Key, Backend B>
-requires std::equality_comparable<Key> && GraphBackend<B>
-void GraphCapture<Key, B>::forget_graph(Entry& entry) noexcept {
+template <GraphBackend B>
+void CaptureCore<B>::forget_graph(Entry& entry) noexcept {
     entry.executable.reset();
     entry.graph.reset();
     entry.memory.clear();
@@ -110,9 +106,8 @@ void GraphCapture<Key, B>::forget_graph(Entry& entry) noexcept {
     entry.compared = 0;
 }
 
-template <class Key, Backend B>
-requires std::equality_comparable<Key> && GraphBackend<B>
-void GraphCapture<Key, B>::record(Entry& entry, Ref stream, Work work, Entry* instead_of) {
+template <GraphBackend B>
+void CaptureCore<B>::record(Entry& entry, Ref stream, Work work, Entry* instead_of) {
     const DeviceGuard<B> device(device_);
     // Until there is a new graph there is none, so that the next run tries again where the work throws.
     entry.state = State::warming;
@@ -123,10 +118,9 @@ void GraphCapture<Key, B>::record(Entry& entry, Ref stream, Work work, Entry* in
         refuse(entry, "capture refused: the default stream cannot be captured; expected a stream of its own");
         return;
     }
-    detail::ReplayHooks<B> hooks;
-    detail::Refusal refusal;
-    detail::Maybe<BasicGraph<B>> graph =
-        detail::try_capture<B>(own_stream(stream), work, options_.capture, &hooks, refusal);
+    ReplayHooks<B> hooks;
+    Refusal refusal;
+    Maybe<BasicGraph<B>> graph = try_capture<B>(own_stream(stream), work, options_.capture, &hooks, refusal);
     if (!graph) {
         refuse(entry, "capture refused: " + refusal.reason, refusal.quiet);
         return;
@@ -147,10 +141,8 @@ void GraphCapture<Key, B>::record(Entry& entry, Ref stream, Work work, Entry* in
     }
 }
 
-template <class Key, Backend B>
-requires std::equality_comparable<Key> && GraphBackend<B>
-void GraphCapture<Key, B>::make_executable(Entry& entry, Ref stream, BasicGraph<B> graph,
-                                           detail::ReplayHooks<B> hooks) {
+template <GraphBackend B>
+void CaptureCore<B>::make_executable(Entry& entry, Ref stream, BasicGraph<B> graph, ReplayHooks<B> hooks) {
     bool may_update = true;
     for (const auto& hook : hooks)
         may_update = may_update && !hook->changes_nodes();
@@ -169,13 +161,12 @@ void GraphCapture<Key, B>::make_executable(Entry& entry, Ref stream, BasicGraph<
 }
 
 // What has changed from one capture to the next; empty where nothing has.
-template <class Key, Backend B>
-requires std::equality_comparable<Key> && GraphBackend<B> std::string
-GraphCapture<Key, B>::change_of(const BasicGraph<B>& a, const detail::ReplayHooks<B>& hooks_of_a,
-                                const BasicGraph<B>& b, const detail::ReplayHooks<B>& hooks_of_b) {
+template <GraphBackend B>
+std::string CaptureCore<B>::change_of(const BasicGraph<B>& a, const ReplayHooks<B>& hooks_of_a,
+                                      const BasicGraph<B>& b, const ReplayHooks<B>& hooks_of_b) {
     if (a.nodes() != b.nodes())
         return "from " + std::to_string(a.nodes()) + " operations to " + std::to_string(b.nodes());
-    const auto own_memory = [](const detail::ReplayHooks<B>& hooks) {
+    const auto own_memory = [](const ReplayHooks<B>& hooks) {
         std::vector<const void*> own;
         for (const auto& hook : hooks)
             hook->append_own_memory(own);
@@ -191,16 +182,14 @@ GraphCapture<Key, B>::change_of(const BasicGraph<B>& a, const detail::ReplayHook
 }
 
 // The work is called once, as it would be in an eager run: what it has handed to the capture is what gets launched.
-template <class Key, Backend B>
-requires std::equality_comparable<Key> && GraphBackend<B>
-void GraphCapture<Key, B>::compare(Entry& entry, Ref stream, Work work) {
+template <GraphBackend B>
+void CaptureCore<B>::compare(Entry& entry, Ref stream, Work work) {
     const DeviceGuard<B> device(device_);
-    detail::throw_if_left_behind<B>("run");
+    throw_if_left_behind<B>("run");
     ++entry.compared;
-    detail::ReplayHooks<B> hooks;
-    detail::Refusal refusal;
-    detail::Maybe<BasicGraph<B>> now =
-        detail::try_capture<B>(own_stream(stream), work, options_.capture, &hooks, refusal);
+    ReplayHooks<B> hooks;
+    Refusal refusal;
+    Maybe<BasicGraph<B>> now = try_capture<B>(own_stream(stream), work, options_.capture, &hooks, refusal);
     if (!now) {
         refuse(entry, "capture refused: " + refusal.reason, refusal.quiet);
         return;
@@ -219,21 +208,20 @@ void GraphCapture<Key, B>::compare(Entry& entry, Ref stream, Work work) {
     }
 }
 
-template <class Key, Backend B>
-requires std::equality_comparable<Key> && GraphBackend<B>
-void GraphCapture<Key, B>::check(Entry& entry, Ref stream, Work work) {
+template <GraphBackend B>
+void CaptureCore<B>::check(Entry& entry, Ref stream, Work work) {
     const DeviceGuard<B> device(device_);
-    detail::throw_if_left_behind<B>("run");
+    throw_if_left_behind<B>("run");
     for (const void* const pointer : entry.memory) {
         if (!B::is_device_memory(pointer))
             throw Error(
                 "replay refused: the graph uses device memory that has been freed since it was captured; "
                 "buffers must outlive the graphs that use them");
     }
-    detail::ReplayHooks<B> hooks;
-    detail::Refusal refusal;
-    const detail::Maybe<BasicGraph<B>> now =
-        detail::try_capture<B>(own_stream(stream), work, options_.capture, &hooks, refusal);
+    ReplayHooks<B> hooks;
+    Refusal refusal;
+    const Maybe<BasicGraph<B>> now =
+        try_capture<B>(own_stream(stream), work, options_.capture, &hooks, refusal);
     if (!now)
         throw Error("capture refused: " + refusal.reason);
     const std::string change = change_of(*entry.graph, entry.hooks, *now, hooks);
@@ -244,9 +232,8 @@ void GraphCapture<Key, B>::check(Entry& entry, Ref stream, Work work) {
     }
 }
 
-template <class Key, Backend B>
-requires std::equality_comparable<Key> && GraphBackend<B>
-void GraphCapture<Key, B>::refuse(Entry& entry, const std::string& reason, bool quiet) {
+template <GraphBackend B>
+void CaptureCore<B>::refuse(Entry& entry, const std::string& reason, bool quiet) {
     entry.state = State::refused;
     forget_graph(entry);
     entry.quiet = quiet;
@@ -257,4 +244,4 @@ void GraphCapture<Key, B>::refuse(Entry& entry, const std::string& reason, bool 
         tell(entry.reason);
 }
 
-} // namespace sluice
+} // namespace sluice::detail
