@@ -44,6 +44,8 @@ class Recorded(TorchDispatchMode):
                     self.saved.append((tensor.detach(), tensor.detach().clone()))
         given = aliases([list(args), kwargs])  # as they are now: an operation in place may change their shape
         result = func(*args, **kwargs)
+        if any(tensor.layout is not torch.strided for tensor in tensors_of([args, kwargs, result])):
+            raise RuntimeError(NOT_PERMITTED)  # how many values a sparse tensor has is asked on the host
         self.made.update({address for _, address in storages_of(result)} - {address for _, address in storages_of([args, kwargs])})
         if torch.Tag.inplace_view not in func.tags:
             self.calls.append((func, given[0], given[1], aliases(result)))

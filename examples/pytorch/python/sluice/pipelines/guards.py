@@ -148,8 +148,9 @@ class Guard:
             self.sized_names.append(name)
 
     def tensor(self, tensor: torch.Tensor, name: str) -> None:
+        address = tensor.data_ptr()  # which a sparse one has none of: nothing is noted of it, then
         self.tensors.append(tensor)
-        self.addresses.append(tensor.data_ptr())
+        self.addresses.append(address)
         self.tensor_names.append(name)
         if type(tensor) in LOOKED_AT and tensor.layout is torch.strided and not tensor.is_nested:
             self.looked_at += (tensor,)
