@@ -40,97 +40,78 @@ mode=${1:-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# program COUNT: a program of so many pipelines. The first copies from pinned to device memory, the others within the latter.
-program() {
-    local k calls=''
+# repeated COUNT: a program that runs what standard input has so many times, each time with another number for @.
+repeated() {
+    local k calls='' text
+    text=$(cat)
     echo '#include <sluice/sluice.hpp>'
-    if [[ $1 -gt 0 ]]; then echo 'using Batch = sluice::PinnedBuffer<float>;'; fi
     for ((k = 0; k < $1; ++k)); do
         calls+=" run$k();"
-        cat <<END
-struct A$k { sluice::DeviceBuffer<float> values{1000}; };
-struct B$k { sluice::DeviceBuffer<float> values{1000}; };
-void run$k() {
-    sluice::Stage first{"first", [](sluice::StreamRef stream, const Batch& in, A$k& out) { sluice::copy(stream, out.values, in); }};
-    sluice::Stage second{"second", [](sluice::StreamRef stream, const A$k& in, B$k& out) {
+        printf '%s\n' "${text//@/$k}"
+    done
+    echo "int main() {$calls }"
+}
+# program COUNT: so many pipelines. The first stage copies from pinned to device memory, the others within the latter.
+program() {
+    repeated "$1" <<'END'
+using Batch = sluice::PinnedBuffer<float>;
+struct A@ { sluice::DeviceBuffer<float> values{1000}; };
+struct B@ { sluice::DeviceBuffer<float> values{1000}; };
+void run@() {
+    sluice::Stage first{"first", [](sluice::StreamRef stream, const Batch& in, A@& out) { sluice::copy(stream, out.values, in); }};
+    sluice::Stage second{"second", [](sluice::StreamRef stream, const A@& in, B@& out) {
         sluice::copy(stream, out.values, in.values);
     }};
     sluice::DeviceBuffer<float> result{1000};
-    sluice::Stage third{"third", [&](sluice::StreamRef stream, const B$k& in) { sluice::copy(stream, result, in.values); }};
+    sluice::Stage third{"third", [&](sluice::StreamRef stream, const B@& in) { sluice::copy(stream, result, in.values); }};
     sluice::Pipeline pipeline{sluice::Stages{first, second, third},
-                              sluice::Slots{[](int) { return A$k{}; }, [](int) { return B$k{}; }}};
+                              sluice::Slots{[](int) { return A@{}; }, [](int) { return B@{}; }}};
     Batch batch{1000};
     for (int i = 0; i < 10; ++i)
         pipeline.submit(batch).wait();
     pipeline.finish();
 }
 END
-    done
-    echo "int main() {$calls }"
 }
-
-# sources COUNT: a program of so many, whose batches a loop goes through.
+# sources COUNT: whose batches a loop goes through.
 sources() {
-    local k calls=''
-    echo '#include <sluice/sluice.hpp>'
-    for ((k = 0; k < $1; ++k)); do
-        calls+=" run$k();"
-        cat <<END
-struct Batch$k { sluice::PinnedBuffer<float> values{1000}; };
-void run$k() {
-    sluice::Source source{[](int) { return Batch$k{}; },
-                          [](std::size_t index, Batch$k& out) { out.values.data()[0] = float(index); },
+    repeated "$1" <<'END'
+struct Batch@ { sluice::PinnedBuffer<float> values{1000}; };
+void run@() {
+    sluice::Source source{[](int) { return Batch@{}; },
+                          [](std::size_t index, Batch@& out) { out.values.data()[0] = float(index); },
                           {.workers = 2, .batches = 10}};
     for (const auto& batch : source)
         (void)batch->values.data();
 }
 END
-    done
-    echo "int main() {$calls }"
 }
-
-# captures COUNT: a program of so many, each with keys of a type of its own.
+# captures COUNT: each with keys of a type of its own.
 captures() {
-    local k calls=''
-    echo '#include <sluice/sluice.hpp>'
-    for ((k = 0; k < $1; ++k)); do
-        calls+=" run$k();"
-        cat <<END
-struct Key$k {
-    int size;
-    bool operator==(const Key$k&) const = default;
-};
-void run$k() {
-    sluice::GraphCapture<Key$k> graphs;
+    repeated "$1" <<'END'
+struct Key@ { int size; bool operator==(const Key@&) const = default; };
+void run@() {
+    sluice::GraphCapture<Key@> graphs;
     sluice::DeviceBuffer<float> values{1000};
     sluice::Stream stream;
     for (int i = 0; i < 10; ++i)
-        graphs.run(stream, Key$k{1000}, [&](sluice::StreamRef on) { sluice::fill(on, values, 1.0f); });
+        graphs.run(stream, Key@{1000}, [&](sluice::StreamRef on) { sluice::fill(on, values, 1.0f); });
     stream.sync();
 }
 END
-    done
-    echo "int main() {$calls }"
 }
-
-# readbacks COUNT: a program of so many, each of values of a type of its own.
+# readbacks COUNT: each of values of a type of its own.
 readbacks() {
-    local k calls=''
-    echo '#include <sluice/sluice.hpp>'
-    for ((k = 0; k < $1; ++k)); do
-        calls+=" run$k();"
-        cat <<END
-struct Value$k { float value; };
-void run$k() {
-    sluice::Readback<Value$k> results{1000, [](std::size_t, std::span<const Value$k>) {}};
-    sluice::DeviceBuffer<Value$k> values{1000};
+    repeated "$1" <<'END'
+struct Value@ { float value; };
+void run@() {
+    sluice::Readback<Value@> results{1000, [](std::size_t, std::span<const Value@>) {}};
+    sluice::DeviceBuffer<Value@> values{1000};
     sluice::Stream stream;
     results.push(stream, values);
     results.finish();
 }
 END
-    done
-    echo "int main() {$calls }"
 }
 
 # What a program of 0 pipelines includes beside sluice: CUDA's runtime, and standard headers.
