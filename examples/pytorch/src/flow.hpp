@@ -178,20 +178,26 @@ inline Ref brought(const Way& way, PyObject* leaf, std::intptr_t slot, PyObject*
     return moved;
 }
 
-inline Ref bring(const Way& way, PyObject* batch, std::intptr_t slot, cudaStream_t stream) {
-    forget_sources(item(way[Way::held], slot), way[Way::versions], slot);
-    const Ref fresh = Ref::taken(PyList_New(0));
-    put(way[Way::fresh], slot, fresh);
+/// A batch of the same kind, of what `work` makes of each leaf.
+template <class Work>
+Ref mapped(PyObject* batch, const Work& work) {
     if (is_tensor(batch))
-        return brought(way, batch, slot, fresh.get(), stream);
+        return work(batch);
     const std::intptr_t count = size(batch);
     Ref result = Ref::taken(batch->type == words.tuple ? PyTuple_New(count) : PyList_New(count));
     for (std::intptr_t i = 0; i < count; ++i) {
-        Ref leaf = brought(way, item(batch, i), slot, fresh.get(), stream);
+        Ref leaf = work(item(batch, i));
         check(batch->type == words.tuple ? PyTuple_SetItem(result.get(), i, leaf.release())
                                          : PyList_SetItem(result.get(), i, leaf.release()));
     }
     return result;
+}
+
+inline Ref bring(const Way& way, PyObject* batch, std::intptr_t slot, cudaStream_t stream) {
+    forget_sources(item(way[Way::held], slot), way[Way::versions], slot);
+    const Ref fresh = Ref::taken(PyList_New(0));
+    put(way[Way::fresh], slot, fresh);
+    return mapped(batch, [&](PyObject* leaf) { return brought(way, leaf, slot, fresh.get(), stream); });
 }
 
 /// As `call` in trees.py.
@@ -249,6 +255,30 @@ inline Ref overlapped(PyObject* const* arguments) {
     require(steps.run(turn[arguments[4] == words[Word::none] ? Turn::end : Turn::end_and_read]));
     over.finish();
     return data;
+}
+
+/// `alone(way, batch)`: a batch of a plain loop, copied on the caller's stream; or `unhandled`, with nothing done. Who calls this holds the
+/// batch until `wait_alone(way)`.
+inline Ref alone(PyObject* const* arguments) {
+    const Way way{arguments[0]};
+    PyObject* const batch = arguments[1];
+    if (!is_plain(batch, way[Way::versions]))
+        return Ref::another(words[Word::unhandled]);
+    struct OnDevice {
+        Steps& steps;
+        explicit OnDevice(Steps& of) : steps(of) { require(steps.enter_device()); }
+        ~OnDevice() { steps.back(); }
+    } const on{way.plan()};
+    Ref data = mapped(batch, [&](PyObject* leaf) {
+        return is_tensor(leaf) ? copied(way, leaf, on.steps.callers) : Ref::another(leaf);
+    });
+    require(on.steps.carry_out({sluice_steps::record, 0, sluice_steps::caller}));
+    return data;
+}
+
+inline Ref wait_alone(PyObject* const* arguments) {
+    wait_for(Way{arguments[0]}.plan(), 0);
+    return Ref::another(words[Word::none]);
 }
 
 } // namespace sluice_flow

@@ -26,7 +26,9 @@ inline PyObject* functions(PyObject* given) {
     static PyMethodDef methods[] = {{"overlapped", guarded<overlapped>, fast, nullptr},
                                     {"graphed", guarded<graphed>, fast, nullptr},
                                     {"holds", guarded<one_holds>, fast, nullptr},
-                                    {"prefetched", guarded<prefetched>, fast, nullptr}};
+                                    {"prefetched", guarded<prefetched>, fast, nullptr},
+                                    {"alone", guarded<alone>, fast, nullptr},
+                                    {"wait_alone", guarded<wait_alone>, fast, nullptr}};
     try {
         words.take(given);
         Ref result = Ref::taken(PyList_New(0));

@@ -68,19 +68,15 @@ inline Ref prefetched(PyObject* const* arguments) {
     const cudaStream_t stream = begin < 0 ? steps.callers : steps.streams[0];
     PyObject* const sources = item(fetch[Fetch::sources], slot);
     forget_sources(sources, fetch[Fetch::versions], slot);
-    const std::intptr_t count = size(batch);
-    Ref result = Ref::taken(batch->type == words.tuple ? PyTuple_New(count) : PyList_New(count));
-    for (std::intptr_t i = 0; i < count; ++i) {
-        PyObject* const leaf = item(batch, i);
-        Ref alias = Ref::another(leaf);
-        if (is_tensor(leaf)) {
-            PyObject* const fixed = item(item(target, 1), i);
-            alias = called(item(fixed, Fixed::tensor), words.detach); // so that a reference to it is found
-            fill(fetch[Fetch::versions], sources, slot, leaf, fixed, stream);
-        }
-        check(batch->type == words.tuple ? PyTuple_SetItem(result.get(), i, alias.release())
-                                         : PyList_SetItem(result.get(), i, alias.release()));
-    }
+    std::intptr_t place = 0;
+    Ref result = mapped(batch, [&](PyObject* leaf) {
+        PyObject* const fixed = item(item(target, 1), place++);
+        if (!is_tensor(leaf))
+            return Ref::another(leaf);
+        Ref alias = called(item(fixed, Fixed::tensor), words.detach); // so that a reference to it is found
+        fill(fetch[Fetch::versions], sources, slot, leaf, fixed, stream);
+        return alias;
+    });
     require(steps.run(static_cast<int>(
         number(item(moments, is_true(Ref::another(arguments[3])) ? Placing::end_and_read : Placing::end)))));
     require(steps.back());

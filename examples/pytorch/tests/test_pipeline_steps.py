@@ -8,9 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from pretended_device import Pretended
 from watched_device import WatchedDevice
 
-from sluice.pipelines.compiled import CompiledSteps, Library
+import sluice
+from sluice.pipelines.compiled import CompiledCopies, CompiledSteps, Library
 from sluice.pipelines.devices import CudaSteps
 from sluice.pipelines.plan import Plan, Steps
 
@@ -185,3 +187,40 @@ def test_no_batch_begins_before_its_slot_was_read(compiled, monkeypatch, stages,
     assert looks < 2.2 * batches  # again after a wait
     if lag == 0:
         assert looks < 0.6 * batches if slots > 2 else looks < 0.7 * batches  # one for several batches
+
+
+def test_the_library_copies_a_plain_loops_batches(compiled, monkeypatch):
+    """On the caller's stream, with its device current, and waited for before the loop's body."""
+    monkeypatch.setattr(torch.cuda, "device", lambda index: contextlib.nullcontext())
+    device = Pretended(compiled)
+    device.copies = lambda: CompiledCopies(device.calls, 1, torch.device("cpu"))
+    notes = device.pretended.pretended_notes
+    kept, bodies = [], []
+    shared = torch.zeros(4)
+
+    def loader():
+        for i in range(1, 5):
+            yield shared.fill_(i), "label", i
+
+    run = sluice.pipeline(lambda x, label, i: (x * 1, label, i), schedule="serial", device=device)
+    device.pretended.pretended_stream(90, 0)
+    device.pretended.pretended_clear(1)
+    for x, label, i in run(loader()):
+        kept.append((x, label, i))
+        bodies.append(notes().decode())
+        device.pretended.pretended_clear(1 if i < 4 else 0)
+    assert [(x.tolist(), label, i) for x, label, i in kept] == [([float(i)] * 4, "label", i) for i in range(1, 5)]
+    for body in bodies:
+        done = [line.split() for line in body.splitlines()]
+        assert [line[0] for line in done] == ["copy", "record", "back", "host"] and done[0][2] == done[1][2] == "90"
+        assert done[1][1] == done[3][1] and done[2][2] == "90"
+    assert device.pretended.pretended_state() % 10 == 0  # the caller's device
+
+    with pytest.raises(RuntimeError, match="stage 'broken', batch 0"):
+        list(sluice.pipeline(sluice.stage(lambda x: x.no_such, "broken"), schedule="serial", device=device)([torch.ones(2)]))
+    source = torch.ones(2, requires_grad=True)  # PyTorch copies it, and a gradient comes back
+    [result] = run([(source, "label", 1)])
+    result[0].sum().backward()
+    assert source.grad.tolist() == [1, 1]
+    [result] = sluice.pipeline(lambda batch: batch["x"] * 1, schedule="serial", device=device)([{"x": torch.ones(2)}])
+    assert result.tolist() == [1, 1]  # left to Python

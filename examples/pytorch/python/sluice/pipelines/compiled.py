@@ -23,6 +23,7 @@ UNHANDLED: Any = object()  # what a function of the library returns for a batch 
 TYPES = {dtype: place << 8 | dtype.itemsize for place, dtype in (
     (0, torch.uint8), (1, torch.int8), (2, torch.int16), (3, torch.int32), (4, torch.int64), (5, torch.float16), (6, torch.float32),
     (7, torch.float64), (11, torch.bool), (15, torch.bfloat16))}
+DEVICE_TYPES = {"cpu": 0, "cuda": 1}  # in its ABI, too
 CONSTANTS = CHILDLESS - {torch.Tensor, torch.nn.Parameter}
 
 
@@ -46,12 +47,14 @@ class Library:
         self.graphed: Any = None  # and src/replays.hpp
         self.holds: Any = None
         self.prefetched: Any = None  # and src/prefetches.hpp
+        self.alone: Any = None
+        self.wait_alone: Any = None
         if sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED"):
             words = (UNHANDLED, torch.Tensor, tuple, list, CONSTANTS, torch.strided, torch.Tensor.to, {"non_blocking": True}, count,
                      storages_in, call, (), None, self.fail, TYPES, torch._C._aoti.alloc_tensors_by_stealing_from_void_ptrs,
                      ADDRESS, MODES, (AUTOCAST, AUTOCAST_TYPE, "cuda", "cpu"), True)
             made = self.function(short.sluice_steps_functions, ctypes.py_object, ctypes.py_object)(words)
-            self.overlapped, self.graphed, self.holds, self.prefetched = made
+            self.overlapped, self.graphed, self.holds, self.prefetched, self.alone, self.wait_alone = made
 
     def fail(self, error: int) -> None:
         torch.cuda.synchronize()  # PyTorch's own words, if work has failed
@@ -73,6 +76,20 @@ def library() -> Optional[Library]:
         return Library(path)
     except (OSError, AttributeError):  # of another version
         return None
+
+
+class CompiledCopies:
+    """Copies of a plain loop's batches: `bring(batch)`, and `wait()` for the last."""
+
+    def __init__(self, calls: Library, index: int, target: torch.device) -> None:
+        with torch.cuda.device(index):
+            handle = calls.make(index, None, (ctypes.c_int32 * 1)(0), 0, None, 0, 1)
+        if not handle:
+            raise RuntimeError("sluice.pipeline: CUDA made no events")
+        # As `way_of` in layout.py.
+        way = (handle, *[None] * 6, {}, None, target, None, DEVICE_TYPES[target.type], target.index or 0)
+        self.bring, self.wait = functools.partial(calls.alone, way), functools.partial(calls.wait_alone, way)
+        weakref.finalize(self, calls.free, ctypes.c_void_p(handle))
 
 
 class CompiledSteps(Steps):

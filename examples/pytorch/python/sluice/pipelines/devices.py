@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import time
 import weakref
-from typing import Any, Callable, ContextManager, Sequence, Union
+from typing import Any, Callable, ContextManager, Optional, Sequence, Union
 
 import torch
 
 from sluice.pipelines.captures import GraphMemory, capture, moved
-from sluice.pipelines.compiled import CompiledSteps, library
+from sluice.pipelines.compiled import CompiledCopies, CompiledSteps, library
 from sluice.pipelines.plan import CALLER, CURRENT, RECORD, RESTORE, Plan, Steps
 
 
@@ -55,6 +55,10 @@ class CpuDevice:
     def wait_on_host(self, event: Any) -> None:
         pass
 
+    def copies(self) -> Any:
+        """What copies a plain loop's batches by the operators' library, or nothing."""
+        return None
+
     def is_reached(self, event: Any) -> bool:
         return False
 
@@ -97,6 +101,10 @@ class CudaDevice:
     def steps(self, plan: Plan, streams: Sequence[torch.cuda.Stream]) -> Steps:
         calls = library()
         return CudaSteps(self, plan, streams) if calls is None else CompiledSteps(calls, self.device.index, plan, streams)
+
+    def copies(self) -> Optional[CompiledCopies]:
+        calls = library()
+        return None if calls is None or calls.alone is None else CompiledCopies(calls, self.device.index, self.device)
 
     def taken_stream(self, stream: Any) -> torch.cuda.Stream:
         """A stream of the caller's: PyTorch's own, one with `__cuda_stream__` (another library's), or a handle."""

@@ -6,9 +6,13 @@ from typing import Any, Optional, Sequence
 
 import torch
 
+from sluice.pipelines.compiled import UNHANDLED
 from sluice.pipelines.devices import Device
 from sluice.pipelines.holders import Baseline, storages_of
 from sluice.pipelines.trees import is_plain, map_batch, version_of
+
+
+NEVER_ASKED: Any = object()
 
 
 class Slot:
@@ -38,11 +42,37 @@ class Intake:
         self.allocations = 0
         self.target = device.device
         self.versions: dict[int, tuple[int, int]] = {}  # of what is copied from, by its id, with the last slot that holds it
-        self.copied: Any = None  # an event after the copies of a plain loop's batch
+        self.copies: Any = NEVER_ASKED  # by the operators' library, of a plain loop's batches
+        self.source: Any = None  # the batch that it copies
+        self.copied: Any = None  # else: an event after the copies
         self.is_copying = False  # until that was waited for
 
     def alone(self, batch: Any) -> Any:
-        """A copy of a batch on the current stream, as `batch.to(device)` makes it; a list in place of a tuple."""
+        """A copy of a batch on the current stream, as `batch.to(device)` makes it, but that `wait_alone` has yet to wait for it; perhaps a
+        list in place of a tuple."""
+        if self.copies is NEVER_ASKED:
+            self.copies = self.device.copies()
+        if self.copies is not None:
+            data = self.copies.bring(batch)
+            if data is not UNHANDLED:
+                self.source = batch
+                return data
+        data = self.moved(batch)
+        if self.is_copying:
+            self.copied = self.copied or self.device.event()
+            self.device.record(self.copied, self.device.current_stream())
+        return data
+
+    def wait_alone(self) -> None:
+        """Pinned memory is read after the call: the loop's body and the loader may fill it again from now on."""
+        if self.source is not None:
+            self.copies.wait()
+            self.source = None
+        if self.is_copying:
+            self.is_copying = False
+            self.device.wait_on_host(self.copied)
+
+    def moved(self, batch: Any) -> Any:
         kind = type(batch)
         if kind is not tuple and kind is not list:
             return map_batch(self.copy_of, batch)
@@ -65,17 +95,6 @@ class Intake:
             return tensor.clone()
         self.is_copying = True
         return moved
-
-    def note_copies(self) -> None:
-        """Of `alone`: pinned memory is read later. `wait_for_copies` comes before the next batch is asked for."""
-        if self.is_copying:
-            self.copied = self.copied or self.device.event()
-            self.device.record(self.copied, self.device.current_stream())
-
-    def wait_for_copies(self) -> None:
-        if self.is_copying:
-            self.is_copying = False
-            self.device.wait_on_host(self.copied)
 
     def renew(self) -> None:
         """Other memory from now on."""
@@ -189,7 +208,7 @@ class Intake:
 
     def clear(self, clean: bool) -> None:
         """After all copies are done. An exception, whose traceback may hold a batch, is no reason for another."""
-        self.is_copying = False
+        self.is_copying, self.source = False, None
         self.versions.clear()
         for sources in self.held:
             sources.clear()

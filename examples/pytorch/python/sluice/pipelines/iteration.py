@@ -106,18 +106,13 @@ class Iteration:
         if self.pushed is not NONE:
             source = itertools.chain([self.pushed], source)
         self.timing = True
-        while True:
-            intake.wait_for_copies()  # the loader may refill memory of its own
-            batch = next(source, NONE)
-            if batch is NONE:
-                return
+        for batch in source:
             if choice is not None:
                 if self.changes(batch):
                     return
                 trial = choice.trial
             timed = self.timing and self.is_timed("serial")
             data = intake.alone(batch)
-            intake.note_copies()
             if trial is not None and not intake.reuse:
                 trial.look_at_sources(batch)
             batch = NONE
@@ -134,6 +129,7 @@ class Iteration:
                         data = call(function, data)
             except Exception as error:
                 raise stage_error(running.name, self.begun, error) from error
+            intake.wait_alone()
             self.begun += 1
             if verification is not None:
                 verification.compare(self.begun - 1, data)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Optional, Sequence
 
+from sluice.pipelines.compiled import DEVICE_TYPES
 from sluice.pipelines.plan import COPIES, Plan
 from sluice.pipelines.sharing import Sharing
 from sluice.pipelines.trees import is_plain, tensors_of
 
 VOTES = 8  # looks
 SMALL = 1 << 18  # bytes of a batch whose copy takes less than what a stream of its own costs
-DEVICE_TYPES = {"cpu": 0, "cuda": 1}  # in PyTorch's ABI
 
 
 class Layout:
