@@ -24,17 +24,30 @@ inline void require(int error) {
         fail(error);
 }
 
+/// Enqueues the copy of a contiguous tensor of the host.
+inline void copy_to(void* to, PyObject* tensor, std::size_t bytes, cudaStream_t stream) {
+    constexpr std::size_t small = 1 << 15;
+    if (bytes == 0)
+        return;
+    const Ref address = called(tensor, words.data_ptr);
+    const void* const from = PyLong_AsVoidPtr(address.get());
+    void* const thread =
+        bytes > small ? PyEval_SaveThread() : nullptr; // memory that is not pinned is copied by the host
+    const int error = cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream);
+    if (thread != nullptr)
+        PyEval_RestoreThread(thread);
+    require(error);
+}
+
 /// A contiguous tensor of the host, of a type that is known, without a gradient.
 struct Source {
     static constexpr std::size_t most = 8; // dimensions
-    PyObject* tensor = nullptr;
     std::array<std::int64_t, most> sizes{};
     std::size_t dimensions = 0, bytes = 0;
     std::int32_t type = 0;
 
     /// Whether `leaf`, which is a tensor with strides, is one.
     bool look_at(PyObject* leaf) {
-        tensor = leaf;
         const Ref dtype = attribute(leaf, words.dtype);
         if (!is_true(attribute(leaf, words.is_cpu)) || is_true(attribute(leaf, words.requires_grad)) ||
             !is_true(called(leaf, words.is_contiguous)) || is_true(called(leaf, words.is_neg)))
@@ -98,22 +111,6 @@ struct Source {
             Ref::taken(PyObject_CallFunctionObjArgs(words[Word::wrap], handles.get(), nullptr));
         return Ref::another(item(tensors.get(), 0));
     }
-
-    /// Enqueues the copy.
-    void copy(void* to, cudaStream_t stream) const {
-        if (bytes == 0)
-            return;
-        const Ref address = called(tensor, words.data_ptr);
-        const void* const from = PyLong_AsVoidPtr(address.get());
-        void* const thread =
-            bytes > small ? PyEval_SaveThread() : nullptr; // memory that is not pinned is copied by the host
-        const int error = cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream);
-        if (thread != nullptr)
-            PyEval_RestoreThread(thread);
-        require(error);
-    }
-
-    static constexpr std::size_t small = 1 << 15;
 };
 
 } // namespace sluice_flow

@@ -156,7 +156,7 @@ inline Ref copied(const Way& way, PyObject* leaf, cudaStream_t stream) {
         void* address = nullptr;
         Ref result = way.allocated(source, address);
         if (result.get() != nullptr) {
-            source.copy(address, stream);
+            copy_to(address, leaf, source.bytes, stream);
             return result;
         } // and otherwise PyTorch says why
     }

@@ -23,16 +23,24 @@ class Modes {
 public:
     Modes() {
         PyObject* const functions = words[Word::modes];
+        found_.reserve(static_cast<std::size_t>(size(functions)) + 3);
         for (std::intptr_t i = 0; i < size(functions); ++i)
-            found_.push_back(Ref::taken(PyObject_CallFunctionObjArgs(item(functions, i), nullptr)));
-        PyObject* const autocast = words[Word::autocast]; // whether it is on, its type, and kinds of devices
-        for (std::intptr_t i = 2; i < size(autocast); ++i) {
-            const bool is_on = is_true(
-                Ref::taken(PyObject_CallFunctionObjArgs(item(autocast, 0), item(autocast, i), nullptr)));
-            found_.push_back(is_on ? Ref::taken(PyObject_CallFunctionObjArgs(item(autocast, 1),
+            found_.push_back(called(item(functions, i)));
+        PyObject* const autocast =
+            words[Word::autocast]; // whether any is on, one is, its type, and kinds of devices
+        const bool is_any_on = is_true(called(item(autocast, 0)));
+        for (std::intptr_t i = 3; i < size(autocast); ++i) {
+            const bool is_on = is_any_on && is_true(Ref::taken(PyObject_CallFunctionObjArgs(
+                                                item(autocast, 1), item(autocast, i), nullptr)));
+            found_.push_back(is_on ? Ref::taken(PyObject_CallFunctionObjArgs(item(autocast, 2),
                                                                              item(autocast, i), nullptr))
                                    : Ref::another(words[Word::none]));
         }
+        PyObject* const around =
+            words[Word::around]; // how many functions' and operations' modes are on, and which
+        const bool is_alone =
+            number(called(item(around, 0)).get()) == 0 && number(called(item(around, 1)).get()) == 0;
+        found_.push_back(is_alone ? Ref::another(words[Word::none]) : called(item(around, 2)));
     }
 
     bool are(PyObject* expected) const {
@@ -45,6 +53,8 @@ public:
     }
 
 private:
+    static Ref called(PyObject* function) { return Ref::taken(PyObject_CallNoArgs(function)); }
+
     std::vector<Ref> found_;
 };
 

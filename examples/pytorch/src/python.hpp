@@ -31,6 +31,7 @@ SLUICE_PYTHON(std::intptr_t, PyObject_Size, PyObject*);
 SLUICE_PYTHON(int, PyObject_IsTrue, PyObject*);
 SLUICE_PYTHON(int, PyObject_RichCompareBool, PyObject*, PyObject*, int);
 SLUICE_PYTHON(PyObject*, PyObject_Call, PyObject*, PyObject*, PyObject*);
+SLUICE_PYTHON(PyObject*, PyObject_CallNoArgs, PyObject*);
 SLUICE_PYTHON(PyObject*, PyObject_CallFunctionObjArgs, PyObject*, ...);
 SLUICE_PYTHON(PyObject*, PyObject_CallMethodObjArgs, PyObject*, PyObject*, ...);
 SLUICE_PYTHON(PyObject*, PyTuple_New, std::intptr_t);

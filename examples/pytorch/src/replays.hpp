@@ -16,9 +16,10 @@ struct Chain {
     PyObject* operator[](int place) const { return item(tuple, place); }
 };
 
-/// A tensor of the slot's memory, or of a graph's: where it lies if it is contiguous, or 0; and the strides of what is copied to it.
+/// A tensor of the slot's memory, or of a graph's: where it lies if it is contiguous, or 0; the strides of what is copied to it, and its
+/// bytes if it is contiguous, too, or -1.
 struct Fixed {
-    enum { tensor, dtype, shape, address, strides };
+    enum { tensor, dtype, shape, address, strides, bytes };
 };
 
 /// A stage: its graph, or what replays it where that is more than a launch; its guard; gradients that it leaves; its stream.
@@ -65,10 +66,10 @@ inline void fill(PyObject* versions, PyObject* held, std::intptr_t slot, PyObjec
     if (!is_tensor(leaf))
         return;
     hold_source(held, versions, leaf, slot);
-    void* const address = PyLong_AsVoidPtr(item(target, Fixed::address));
-    Source source{};
-    if (address != nullptr && source.look_at(leaf))
-        source.copy(address, stream);
+    const long long bytes = number(item(target, Fixed::bytes)); // all else is as `fits` found
+    if (bytes >= 0 && is_true(attribute(leaf, words.is_cpu)) && !is_true(called(leaf, words.is_neg)))
+        copy_to(PyLong_AsVoidPtr(item(target, Fixed::address)), leaf, static_cast<std::size_t>(bytes),
+                stream);
     else
         Ref::taken(PyObject_CallMethodObjArgs(item(target, Fixed::tensor), words.copy.get(), leaf,
                                               words[Word::yes], nullptr));

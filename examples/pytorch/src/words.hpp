@@ -36,6 +36,7 @@ enum class Word {
     address,
     modes,
     autocast,
+    around,
     yes
 };
 

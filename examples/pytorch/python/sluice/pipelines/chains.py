@@ -20,14 +20,16 @@ class NoChain(Exception):
 
 
 def fixed(leaf: Any, source: Any = None) -> tuple:
-    """A tensor that stays where it is, with its address if it is contiguous, and the strides of what is copied to it; or a constant."""
+    """A tensor that stays where it is, as `Fixed` in src/replays.hpp; or a constant."""
     if type(leaf) in CONSTANTS:
         return (leaf,)
     if type(leaf) is not torch.Tensor or leaf.layout is not torch.strided or leaf.requires_grad:
         raise NoChain
-    strides = leaf.stride()
-    is_simple = leaf.dtype in TYPES and not leaf.is_neg() and strides == contiguous(leaf.shape)
-    return leaf, leaf.dtype, leaf.shape, leaf.data_ptr() if is_simple else 0, strides if source is None else source.stride()
+    strides, simple = leaf.stride(), contiguous(leaf.shape)
+    given = strides if source is None else source.stride()
+    is_simple = leaf.dtype in TYPES and not leaf.is_neg() and strides == simple
+    bytes_given = leaf.numel() * leaf.element_size() if is_simple and given == simple else -1
+    return leaf, leaf.dtype, leaf.shape, leaf.data_ptr() if is_simple else 0, given, bytes_given
 
 
 def contiguous(shape: Sequence[int]) -> tuple[int, ...]:

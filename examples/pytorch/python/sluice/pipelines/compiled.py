@@ -12,7 +12,7 @@ from typing import Any, Optional, Sequence
 
 import torch
 
-from sluice.pipelines.guards import ADDRESS, AUTOCAST, AUTOCAST_TYPE, MODES
+from sluice.pipelines.guards import ADDRESS, ANY_AUTOCAST, AUTOCAST, AUTOCAST_TYPE, MODES, STACKS, modes_around
 from sluice.pipelines.holders import count, storages_of
 from sluice.pipelines.plan import Plan, Steps
 from sluice.pipelines.trees import CHILDLESS, call, held_by
@@ -52,7 +52,7 @@ class Library:
         if sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED"):
             words = (UNHANDLED, torch.Tensor, tuple, list, CONSTANTS, torch.strided, torch.Tensor.to, {"non_blocking": True}, count,
                      storages_in, call, (), None, self.fail, TYPES, torch._C._aoti.alloc_tensors_by_stealing_from_void_ptrs,
-                     ADDRESS, MODES, (AUTOCAST, AUTOCAST_TYPE, "cuda", "cpu"), True)
+                     ADDRESS, MODES, (ANY_AUTOCAST, AUTOCAST, AUTOCAST_TYPE, "cuda", "cpu"), (*STACKS, modes_around), True)
             made = self.function(short.sluice_steps_functions, ctypes.py_object, ctypes.py_object)(words)
             self.overlapped, self.graphed, self.holds, self.prefetched, self.alone, self.wait_alone = made
 

@@ -19,10 +19,9 @@ ADDRESS = torch.Tensor.data_ptr
 def modes_around() -> Any:
     """Those of functions and of operations that are on. One that `torch.device` or `torch.set_default_device` brings is the same for the
     same device."""
-    functions = torch._C._len_torch_function_stack()
-    if functions == 0 and torch._C._len_torch_dispatch_stack() == 0:
+    if not any(length() for length in STACKS):
         return None
-    modes = [torch._C._get_function_stack_at(place) for place in range(functions)]
+    modes = [torch._C._get_function_stack_at(place) for place in range(torch._C._len_torch_function_stack())]
     return [mode.device if type(mode) is DeviceContext else mode for mode in [*modes, *dispatch_modes()]] or None
 
 
@@ -39,17 +38,18 @@ MODES = (*(getattr(torch._C, name) for name in (
     "_get_math_sdp_enabled", "_get_cudnn_sdp_enabled", "_get_sdp_priority_order", "_get_math_sdp_allow_fp16_bf16_reduction",
     "_get_cublas_allow_fp16_reduced_precision_reduction", "_get_cublas_allow_bf16_reduced_precision_reduction",
     "_get_cublas_allow_fp16_accumulation", "is_anomaly_enabled")),
-    modes_around, functools.partial(torch._C._autograd._top_saved_tensors_default_hooks, False),
+    functools.partial(torch._C._autograd._top_saved_tensors_default_hooks, False),
     *(functools.partial(torch._C._get_fp32_precision_getter, "cuda", operation) for operation in ("conv", "matmul")))
 LOOKED_AT = (torch.Tensor, torch.nn.Parameter)
-AUTOCAST, AUTOCAST_TYPE = torch.is_autocast_enabled, torch.get_autocast_dtype
+ANY_AUTOCAST, AUTOCAST, AUTOCAST_TYPE = torch._C._is_any_autocast_enabled, torch.is_autocast_enabled, torch.get_autocast_dtype
+STACKS = (torch._C._len_torch_function_stack, torch._C._len_torch_dispatch_stack)
 
 
 def surroundings() -> list:
     """Modes that change what PyTorch's calls enqueue."""
     found: list = [mode() for mode in MODES]
-    found.append(AUTOCAST_TYPE("cuda") if AUTOCAST("cuda") else None)
-    found.append(AUTOCAST_TYPE("cpu") if AUTOCAST("cpu") else None)
+    found += [AUTOCAST_TYPE(kind) if AUTOCAST(kind) else None for kind in ("cuda", "cpu")] if ANY_AUTOCAST() else [None, None]
+    found.append(modes_around())
     return found
 
 
