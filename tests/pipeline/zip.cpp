@@ -329,6 +329,27 @@ TEST_CASE("zip: of two sources of one type, which stages take as first and secon
     }
 }
 
+TEST_CASE("zip: one source on both sides is refused, by whatever way") {
+    auto left = words_source<0>({.workers = 1, .slots = 4, .batches = 4});
+    auto right = words_source<1>({.workers = 1, .slots = 4, .batches = 4});
+    auto other = words_source<2>({.workers = 1, .slots = 4, .batches = 4});
+    auto both = zip(left, right);
+    const auto is_refused = [](auto&& make) {
+        return contains(text_of([&] { (void)make(); }),
+                        "zip: the second source is the first one, or takes from the same one");
+    };
+    CHECK(is_refused([&] { return zip(left, left); }));
+    CHECK(is_refused([&] { return zip(left, latest(left)); }));
+    CHECK(is_refused([&] { return zip(both, both); }));
+    CHECK(is_refused([&] { return zip(both, right); }));
+    CHECK(is_refused([&] { return zip(left, both); }));
+    auto newest = zip(other, latest(right));
+    CHECK(is_refused([&] { return zip(both, newest); }));
+    CHECK(is_refused([&] { return zip(newest, latest(right)); }));
+    auto three = zip(both, other);
+    CHECK(three.next()->second.words[0] == word_of(2, 0)); // what was refused has taken nothing
+}
+
 TEST_CASE("zip: AnyPipeline takes its batches, and run gives a result for each") {
     struct Sum {
         PinnedBuffer<Word, B> word{2};

@@ -39,6 +39,19 @@ auto batch_time(const Zipped<First, Second>& batch) -> decltype(batch_time(batch
     return batch_time(batch.first);
 }
 
+namespace detail {
+/// Whether both take their batches from one source.
+template <class A, class B>
+bool share_source(const A& a, const B& b) noexcept {
+    if constexpr (requires { a.takes_from(b); })
+        return a.takes_from(b);
+    else if constexpr (requires { b.takes_from(a); })
+        return b.takes_from(a);
+    else
+        return static_cast<const void*>(&a) == &b;
+}
+} // namespace detail
+
 /// The newest batch of a source at each step, for `zip`. Made by `latest`.
 template <class From>
 class Latest {
@@ -68,6 +81,8 @@ public:
         current_.reset();
         source_->rewind();
     }
+    /// Whose batches they are.
+    const From& source() const noexcept { return *source_; }
 
 private:
     From* source_;
@@ -111,11 +126,15 @@ public:
     /// What `next` gives.
     using value_type = SourceBatch<Batch, backend>;
 
-    /// Asks for nothing yet. Called by `zip`.
+    /// Asks for nothing yet. Called by `zip`. Throws `Error` where both take from one source.
     Zip(First& first, Second second, Combine combine)
         : first_(&first), second_(std::move(second)), combine_(std::move(combine)),
           places_(places_of(first), most_held()) {
         detail::require_callable("zip: combine", combine_);
+        if (detail::share_source(first, this->second()))
+            throw Error(
+                "zip: the second source is the first one, or takes from the same one, so that a step would "
+                "have two batches of it; expected two sources with batches of their own");
     }
     Zip(const Zip&) = delete;            ///< Cannot be copied.
     Zip& operator=(const Zip&) = delete; ///< Cannot be assigned.
@@ -162,6 +181,11 @@ public:
         }
         places_.start_over();
     }
+    /// Whether one of its sources is `other`, or one that `other` takes from.
+    template <class Other>
+    bool takes_from(const Other& other) const noexcept {
+        return detail::share_source(*first_, other) || detail::share_source(second(), other);
+    }
 
     /// How many batches `next` would return right now without waiting, as `Source::filled`.
     std::size_t filled() const noexcept {
@@ -194,6 +218,12 @@ private:
             return first.places();
         else
             return first.slots();
+    }
+    const auto& second() const noexcept {
+        if constexpr (shares_second)
+            return second_.source();
+        else
+            return *second_;
     }
     std::size_t most_held() const noexcept {
         std::size_t most = first_->slots();
