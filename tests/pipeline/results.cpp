@@ -4,56 +4,12 @@
 #include <thread>
 #include <vector>
 
-#include "pipeline/capturable.hpp"
-#include "pipeline/dag.hpp"
-#include "support/delayed_backend.hpp"
+#include "pipeline/results_case.hpp"
 #include "support/error_text.hpp"
-#include "support/sanitized.hpp"
 
 namespace pipeline_results {
 
-using namespace sluice;
-using namespace sluice::test;
-
 namespace {
-
-using B = Delayed<TestBackend>;
-constexpr std::size_t words = 16;
-using TwoStages = Dag<B, DagStage{0, true}, DagStage{1}>;
-using CpuLast = Dag<B, DagStage{0, true}, DagStage{1, false, true, true}>;
-using Diamond = Dag<B, DagStage{0, true}, DagStage{1}, DagStage{1}, DagStage{6, true}>;
-
-auto make_slot = [](int) { return PinnedBuffer<Word, B>(words); };
-auto fill_slot = [](std::size_t index, PinnedBuffer<Word, B>& out) {
-    for (std::size_t i = 0; i < words; ++i)
-        out[i] = input_word(index, i);
-};
-
-SourceOptions<B> source_of(std::size_t batches, int slots = 4, int workers = 1) {
-    return {.workers = workers, .slots = slots, .batches = batches};
-}
-
-template <class Check>
-void for_each_way(Check&& check) {
-    std::uint64_t seed = 0;
-    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
-        for (const int slots : {1, 2, 3}) {
-            if (sanitized && slots == 2)
-                continue;
-            for (const int steps : {0, 1, 4}) {
-                if (steps > 0 && schedule != Schedule::graphed)
-                    continue;
-                CAPTURE(std::string(to_string(schedule)));
-                CAPTURE(slots);
-                CAPTURE(steps);
-                Delay::set({.seed = ++seed, .one_in = 4, .microseconds = 200});
-                check.template operator()<TwoStages>(dag_options(schedule, slots, steps));
-                check.template operator()<CpuLast>(dag_options(schedule, slots, steps));
-                check.template operator()<Diamond>(dag_options(schedule, slots, steps));
-            }
-        }
-    }
-}
 
 // A range that can be gone through once: its one batch is filled again for each.
 struct Once {
@@ -78,11 +34,6 @@ struct Once {
     Iterator end() { return {this}; }
     void fill() { fill_slot(++index, batch); }
 };
-
-template <class Result>
-void append(std::vector<Word>& all, const Result& result) {
-    all.insert(all.end(), result.words.data(), result.words.data() + words);
-}
 
 } // namespace
 
@@ -209,45 +160,6 @@ TEST_CASE("run: a submit takes the slots of what a loop has left") {
         (void)dag.expected(batches, &expected);
         expected.erase(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(submitted * words));
         CHECK(results == expected);
-    });
-}
-
-TEST_CASE("run: a submit within the loop is refused, and the next loop goes on with the source") {
-    for_each_way([]<class D>(PipelineOptions options) {
-        for (const bool drains : {false, true}) {
-            CAPTURE(drains);
-            D dag(words);
-            options.slots = slots_for(dag, options);
-            if (drains && options.slots == 1)
-                continue; // A loop that is left early has seen all.
-            auto pipeline = dag.pipeline(options);
-            const Inputs<B> inputs(1, words);
-            Source source{make_slot, fill_slot, source_of(20)};
-            std::size_t seen = 0;
-            const auto submits_in = [&](auto&& results) {
-                for (const auto& result : results) {
-                    (void)result;
-                    if (++seen == 3 || drains)
-                        pipeline.submit(inputs[0]).stays();
-                }
-            };
-            if (drains) {
-                for (const auto& result : pipeline.run(source)) {
-                    (void)result;
-                    break;
-                }
-                CHECK(contains(text_of([&] { submits_in(pipeline.drain()); }),
-                               "run: a batch was submitted within the loop over results"));
-                CHECK(seen <= 1);
-            } else {
-                CHECK(contains(text_of([&] { submits_in(pipeline.run(source)); }),
-                               "run: a batch was submitted within the loop over results"));
-                CHECK(seen == 3);
-            }
-            for (const auto& result : pipeline.run(source))
-                (void)result;
-            CHECK(pipeline.submitted() == 21);
-        }
     });
 }
 

@@ -33,6 +33,7 @@ struct NeverStop {
 struct ResultsLeft {
     std::size_t next = 0;
     std::size_t end = 0;
+    const void* loop = nullptr; // The `Results` that was begun last.
 };
 /// What `drain` takes for a source.
 struct NoBatches {
@@ -106,7 +107,7 @@ public:
         return *results_->shown_;
     }
     /// Gives the result back, submits the next batch, and waits for the next result. Throws `Error`, also where the loop's body has
-    /// submitted a batch to the pipeline itself.
+    /// submitted a batch to the pipeline itself, has reset it, or has begun another loop over its results.
     Iterator& operator++() {
         results_->advance();
         return *this;
@@ -127,6 +128,7 @@ typename Results<Pipe, Source, Out, Stop>::Iterator Results<Pipe, Source, Out, S
     const std::size_t submitted = pipeline_.submitted();
     if (left.end != submitted)
         left = {submitted, submitted}; // Later submits have used the slots of what was left.
+    left.loop = this;
     return Iterator(*this);
 }
 
@@ -135,6 +137,10 @@ void Results<Pipe, Source, Out, Stop>::advance() {
     shown_ = nullptr;
     auto& core = pipeline_.core();
     detail::ResultsLeft& left = core.results_left();
+    if (left.loop != this)
+        throw Error(
+            "run: within the loop over results the pipeline was reset or replaced, or another loop asked for "
+            "its results, so that it has lost those that were still to come; do so behind the loop");
     if (left.end != pipeline_.submitted())
         throw Error(
             "run: a batch was submitted within the loop over results, and takes the slot of one that is "
