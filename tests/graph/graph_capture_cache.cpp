@@ -180,6 +180,36 @@ TEST_CASE("GraphCapture: a replay begins the count of keys that came once anew, 
     }
 }
 
+TEST_CASE("GraphCapture: work that clears its own cache ends first, run, captured, compared or replayed") {
+    for (int clearing = 0; clearing < 5; ++clearing) {
+        CAPTURE(clearing);
+        Steps steps;
+        GraphCapture<int, B> graphs{GraphOptions{.check = true}};
+        for (int run = 0; run < 5; ++run) {
+            const Replay replay = graphs.run_or(
+                steps.stream, 0,
+                [&](Ref stream) {
+                    steps.enqueue(stream);
+                    if (run == clearing)
+                        graphs.clear();
+                },
+                [&] {
+                    steps.enqueue(steps.stream);
+                    if (run == clearing)
+                        graphs.clear();
+                },
+                [] { return false; },
+                [&] {
+                    if (run == clearing)
+                        graphs.clear();
+                });
+            CHECK(replay.replayed() == (run > 0 && run != clearing + 1));
+            CHECK(graphs.size() == (run > 0 && run != clearing && run != clearing + 1 ? 1 : 0));
+        }
+        CHECK(steps.values() == Steps::expected(5));
+    }
+}
+
 TEST_CASE("GraphCapture: without a limit each key is captured as soon as it may be") {
     Keys keys({.capacity = 200, .give_up_after = 0});
     for (int run = 0; run < 300; ++run)

@@ -132,7 +132,8 @@ public:
     /// Why a capture was refused first, of any key, or what a comparison has found to have changed; empty while all is well.
     const std::string& first_refusal() const noexcept { return core_.first_refusal(); }
 
-    /// Forgets all keys and their executables. Waits for nothing; launches in flight complete.
+    /// Forgets all keys and their executables. Waits for nothing; launches in flight complete. Within the work of a run: when that
+    /// run ends.
     void clear() noexcept { core_.clear(); }
 
 private:

@@ -96,6 +96,7 @@ public:
 private:
     enum class State { warming, ready, refused };
     struct Entry;
+    struct Running; // While there is one, no entry goes.
 
     Entry* find(const void* key) noexcept;
     const Entry* find(const void* key) const noexcept;
@@ -139,6 +140,8 @@ private:
     std::string first_refusal_;
     List<Owned<Entry>> entries_;
     Entry* last_ = nullptr;
+    int running_ = 0;
+    bool cleared_ = false; // By the work that runs, whose entries go behind it.
     std::uint64_t clock_ = 0;
     std::size_t new_in_a_row_ = 0; // New keys since the last launch.
     std::size_t allowance_;        // Graphs that may be made now without knowing that they pay.

@@ -29,6 +29,17 @@ struct CaptureCore<B>::Entry {
 };
 
 template <GraphBackend B>
+struct CaptureCore<B>::Running {
+    explicit Running(CaptureCore& of) noexcept : core(of) { ++core.running_; }
+    Running& operator=(Running&&) = delete;
+    ~Running() {
+        if (--core.running_ == 0 && std::exchange(core.cleared_, false))
+            core.clear();
+    }
+    CaptureCore& core;
+};
+
+template <GraphBackend B>
 CaptureCore<B>::CaptureCore(const GraphOptions& options, const KeyOps& keys)
     : keys_(keys), options_(options), device_(B::current_device()), allowance_(options.give_up_after) {
     require_options(options);
@@ -68,6 +79,7 @@ bool CaptureCore<B>::replay(Ref stream, const void* key, CallRef<void()> before_
     Entry* const found = find(key);
     if (found == nullptr || found->state != State::ready || *options_.check || is_new(*found) || capturing())
         return false;
+    const Running running(*this);
     new_in_a_row_ = 0;
     before_launch();
     launch_entry(*found, stream);
@@ -76,6 +88,9 @@ bool CaptureCore<B>::replay(Ref stream, const void* key, CallRef<void()> before_
 
 template <GraphBackend B>
 void CaptureCore<B>::clear() noexcept {
+    cleared_ = running_ > 0;
+    if (cleared_)
+        return;
     for (const Owned<Entry>& entry : entries_)
         *entry->runs = Replay::forgotten;
     entries_.clear();
@@ -91,6 +106,7 @@ Replay CaptureCore<B>::run_or(Ref stream, const void* key, Work work, CallRef<vo
         work(stream);
         return {};
     }
+    const Running running(*this);
     Entry* const found = find(key);
     if (found != nullptr && found->state == State::ready) [[likely]] {
         if (*options_.check)
@@ -155,6 +171,7 @@ Replay CaptureCore<B>::recapture(Ref stream, const void* key, Work work) {
     Entry* const entry = find(key);
     if (capturing() || entry == nullptr || entry->state != State::ready)
         return run(stream, key, work);
+    const Running running(*this);
     throw_if_left_behind<B>("recapture");
     record(*entry, stream, work);
     if (entry->state == State::ready)
