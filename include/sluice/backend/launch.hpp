@@ -64,6 +64,14 @@ SLUICE_HOST_DEVICE inline void let_next_kernel_begin() noexcept {
 template <GraphBackend B, class... Params>
 void launch_early(BasicStreamRef<B> stream, const KernelDims& dims, void (*kernel)(Params...),
                   const std::type_identity_t<Params>&... arguments);
+/// Does not compile: a kernel is a function, and the stream a reference.
+template <class S, class Kernel, class... Arguments>
+requires(std::is_class_v<Kernel> || requires(const S& stream) {
+    stream.ref();
+}) void launch_early(const S&, const KernelDims&, const Kernel&, const Arguments&...) {
+    static_assert(sizeof(S) == 0, "sluice::launch_early: takes a StreamRef, dims, a kernel, which is a "
+                                  "function and no lambda, and its arguments");
+}
 
 namespace detail {
 

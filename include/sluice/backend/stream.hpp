@@ -83,11 +83,16 @@ public:
     ///
     /// On a device the callable must not call CUDA, and callables of several streams may run one after another, so one
     /// must not wait for another. A device that is lost runs none, and does not give them back.
-    template <std::invocable<> F>
+    template <class F>
     void enqueue(F&& callable) const requires requires(Native native, F f) {
         B::enqueue(native, std::forward<F>(f));
     }
-    { B::enqueue(native_, std::forward<F>(callable)); }
+    {
+        static_assert(std::invocable<F>,
+                      "sluice: what is enqueued is called without arguments, as callable()");
+        if constexpr (std::invocable<F>)
+            B::enqueue(native_, std::forward<F>(callable));
+    }
 
     /// Whether both are the same stream.
     friend bool operator==(BasicStreamRef a, BasicStreamRef b) noexcept { return a.native_ == b.native_; }
@@ -182,7 +187,7 @@ public:
     /// See `BasicStreamRef::priority`.
     int priority() const { return ref().priority(); }
     /// See `BasicStreamRef::enqueue`.
-    template <std::invocable<> F>
+    template <class F>
     void enqueue(F&& callable) const requires requires(BasicStreamRef<B> stream, F f) {
         stream.enqueue(std::forward<F>(f));
     }

@@ -48,9 +48,11 @@ struct NoKey {
 /// sluice::GraphCapture<int> graphs;
 /// graphs.run(stream, batch_size, [&](sluice::StreamRef s) { model.forward(s, input, output); });
 /// \endcode
-template <class Key = NoKey, Backend B = DefaultBackend>
-requires std::equality_comparable<Key> && GraphBackend<B>
+template <class Key = NoKey, GraphBackend B = DefaultBackend>
 class GraphCapture {
+    static_assert(std::equality_comparable<Key>,
+                  "sluice::GraphCapture: keys are compared: a key's type must have operator==");
+
 public:
     using backend = B;             ///< What runs the graphs.
     using Ref = BasicStreamRef<B>; ///< What work is called with.
@@ -72,6 +74,12 @@ public:
                       "sluice::GraphCapture: the key is missing, as in run(stream, key, work); work that is "
                       "always the same needs none in a GraphCapture<>");
         return run(stream, Key{}, work);
+    }
+    /// Does not compile: what comes behind the stream is no key.
+    template <class K, class F>
+    requires(!std::convertible_to<K, const Key&>) void run(Ref, K&&, F&&) {
+        static_assert(sizeof(K) == 0, "sluice::GraphCapture: behind the stream comes a key of this "
+                                      "GraphCapture's type, and then the work, as in run(stream, key, work)");
     }
 
     /// Like `run`, but calls `eager()` wherever `run` would run the work eagerly: it enqueues the same work in its own

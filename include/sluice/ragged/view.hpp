@@ -108,6 +108,13 @@ public:
                                             std::int64_t value_capacity) noexcept
         : values_(values), offsets_(offsets), counts_(counts), row_capacity_(row_capacity),
           value_capacity_(value_capacity) {}
+    /// Does not compile: the values come first.
+    template <class Offset, class U>
+    requires(!std::is_convertible_v<Offset*, T*> || !std::is_convertible_v<U*, const std::int64_t*>)
+        RaggedView(Offset*, U*, const RaggedCounts*, std::int64_t, std::int64_t) {
+        static_assert(sizeof(U) == 0,
+                      "sluice::RaggedView: the values come first, then the offsets, which are std::int64_t");
+    }
     /// A view of const values, from one of values that may change.
     template <class U>
     requires(std::is_const_v<T>&& std::is_same_v<U, std::remove_const_t<T>>) SLUICE_HOST_DEVICE

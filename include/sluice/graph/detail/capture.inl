@@ -225,7 +225,7 @@ Maybe<BasicGraph<B>> try_capture(BasicStreamRef<B> stream, WorkRef<B> work, cons
 template <Backend B, class F>
 requires GraphBackend<B> BasicGraph<B> capture(BasicStreamRef<B> stream, F&& work,
                                                const CaptureOptions& options) {
-    (void)detail::check_work<B, F>();
+    static_assert(detail::check_work<B, F>());
     detail::require_callable("capture: the work", work);
     if (B::is_default_stream(stream.get()))
         throw Error("capture refused: the default stream cannot be captured; expected a stream of its own");

@@ -6,8 +6,7 @@
 
 namespace sluice {
 
-template <class Key, Backend B>
-requires std::equality_comparable<Key> && GraphBackend<B>
+template <class Key, GraphBackend B>
 template <class F>
 inline Replay GraphCapture<Key, B>::run(Ref stream, const Key& key, F&& work) {
     if constexpr (detail::check_work<B, F>()) {
@@ -18,8 +17,7 @@ inline Replay GraphCapture<Key, B>::run(Ref stream, const Key& key, F&& work) {
     }
 }
 
-template <class Key, Backend B>
-requires std::equality_comparable<Key> && GraphBackend<B>
+template <class Key, GraphBackend B>
 template <class F, std::invocable<> Eager, std::predicate<> IsWarm, std::invocable<> BeforeLaunch>
 inline Replay GraphCapture<Key, B>::run_or(Ref stream, const Key& key, F&& work, Eager&& eager,
                                            IsWarm&& is_warm, BeforeLaunch&& before_launch) {
@@ -35,16 +33,14 @@ inline Replay GraphCapture<Key, B>::run_or(Ref stream, const Key& key, F&& work,
     }
 }
 
-template <class Key, Backend B>
-requires std::equality_comparable<Key> && GraphBackend<B>
+template <class Key, GraphBackend B>
 template <std::invocable<> BeforeLaunch>
 inline bool GraphCapture<Key, B>::replay(Ref stream, const Key& key, BeforeLaunch&& before_launch) {
     detail::require_callable("GraphCapture: before_launch", before_launch);
     return core_.replay(stream, __builtin_addressof(key), before_launch);
 }
 
-template <class Key, Backend B>
-requires std::equality_comparable<Key> && GraphBackend<B>
+template <class Key, GraphBackend B>
 template <class F>
 inline Replay GraphCapture<Key, B>::recapture(Ref stream, const Key& key, F&& work) {
     if constexpr (detail::check_work<B, F>()) {
