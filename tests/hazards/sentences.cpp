@@ -281,4 +281,25 @@ TEST_CASE("Nodes without an edge are named, and the way to order them is that of
         {"node 0 of a graph on stream", ": record an event on stream "}, {"branch"});
 }
 
+TEST_CASE("What sync finds of the host's change is thrown by the next call, not by sync") {
+    const bool before = checked::throw_mistakes(true);
+    for (const bool by_query : {false, true}) {
+        CAPTURE(by_query);
+        World w;
+        copy(w.main, w.images, w.host_images);
+        settle(w.main); // in fact over, which the checker does not know
+        w.host_images[3] = 7;
+        if (by_query)
+            CHECK_NOTHROW((void)w.main.is_done());
+        else
+            CHECK_NOTHROW(w.main.sync());
+        CHECK_NOTHROW(w.event.record(w.main));
+        CHECK_THROWS_AS(copy(w.main, w.labels, w.host_labels), Error);
+        CHECK_NOTHROW(copy(w.main, w.labels, w.host_labels)); // once
+        w.main.sync();
+        checked::forget();
+    }
+    checked::throw_mistakes(before);
+}
+
 } // namespace sluice::test::hazards_sentences
