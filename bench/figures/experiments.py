@@ -125,7 +125,7 @@ AUGMENT = [
           [(label, {"file": f"training_{augment}_autotune.json", "augment": augment}) for label, augment in TRAINING.items()],
           part="train", schedule="graphed"),
     table("gpu_augment.md", "Training beside augmentation", [("PyTorch", of("steps_per_second"))],
-          [("augmented on the device, beside PyTorch", {"variant": "two-streams"})],
+          [("augmented on the device", {"variant": "two-streams"})],
           file="training_pytorch.json", part="training", batch=32, **EAGER),
 ]
 
