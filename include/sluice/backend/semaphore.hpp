@@ -75,14 +75,12 @@ public:
     /// A fault of the stream: on a device the counter is never raised, on the Host backend it is, and streams that wait
     /// for the value fail with the same. A thread that waits asks the stream.
     void signal(BasicStreamRef<B> stream, std::uint32_t value) {
-        note(stream, value, false);
-        B::signal_semaphore(stream.get(), own(), value);
+        noted(stream, value, false, [&] { B::signal_semaphore(stream.get(), own(), value); });
     }
 
     /// Makes what `stream` is handed later wait until the counter is at `value` or above. Throws `Error`.
     void wait(BasicStreamRef<B> stream, std::uint32_t value) const {
-        note(stream, value, true);
-        B::wait_semaphore(stream.get(), own(), value);
+        noted(stream, value, true, [&] { B::wait_semaphore(stream.get(), own(), value); });
     }
 
     /// Raises the counter to `value` at once. A stream that waits for it sees what this thread wrote to pinned memory.
@@ -117,10 +115,21 @@ public:
 
 private:
     Native own() const { return detail::owned_by("semaphore", native_); }
-    void note(BasicStreamRef<B> stream, std::uint32_t value, bool waits) const {
+    template <class Call>
+    void noted(BasicStreamRef<B> stream, std::uint32_t value, bool waits, const Call& call) const {
         if constexpr (detail::SemaphoreCalls<B>::there) {
-            detail::SemaphoreWaits::instance().add(
-                {own(), value, stream.get(), waits, &detail::SemaphoreCalls<B>::calls});
+            auto& known = detail::SemaphoreWaits::instance();
+            const detail::SemaphoreWaits::Entry entry{own(), value, stream.get(), waits,
+                                                      &detail::SemaphoreCalls<B>::calls};
+            known.add(entry);
+            try {
+                call();
+            } catch (...) { // such as of a stream that is being captured, which will neither wait nor signal
+                known.take_back(entry);
+                throw;
+            }
+        } else {
+            call();
         }
     }
     void destroy() noexcept {

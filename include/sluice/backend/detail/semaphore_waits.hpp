@@ -33,6 +33,8 @@ public:
 
     /// Throws where there is no memory.
     void add(const Entry& entry);
+    /// What was refused behind its `add`.
+    void take_back(const Entry& entry) noexcept;
     /// The semaphore begins anew, or goes.
     void forget(const void* semaphore) noexcept;
     /// The semaphore goes: ends waits for what no stream will signal.

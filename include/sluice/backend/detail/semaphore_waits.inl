@@ -43,6 +43,19 @@ SLUICE_BODY void SemaphoreWaits::add(const Entry& entry) {
     entries_.push_back(entry);
 }
 
+SLUICE_BODY void SemaphoreWaits::take_back(const Entry& entry) noexcept {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = entries_.size(); i-- > 0;) {
+        const Entry& one = entries_[i];
+        if (one.semaphore != entry.semaphore || one.value != entry.value || one.stream != entry.stream ||
+            one.waits != entry.waits)
+            continue;
+        entries_[i] = entries_.back();
+        entries_.pop_back();
+        return;
+    }
+}
+
 SLUICE_BODY void SemaphoreWaits::forget(const void* semaphore) noexcept {
     const std::lock_guard lock(mutex_);
     for (std::size_t i = entries_.size(); i-- > 0;) {
