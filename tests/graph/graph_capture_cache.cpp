@@ -76,6 +76,24 @@ TEST_CASE("GraphCapture: of one key more than there are places, the others keep 
     keys.check_values();
 }
 
+TEST_CASE(
+    "GraphCapture: more keys in turns than are remembered are new each time, and the capacity is named") {
+    for (const int in_turns : {32, 33}) {
+        CAPTURE(in_turns);
+        Keys keys({.capacity = 16});
+        int replayed = 0;
+        for (int run = 0; run < 10 * in_turns; ++run)
+            replayed += keys.run(run % in_turns) ? 1 : 0;
+        CHECK((replayed > 0) == (in_turns == 32));
+        CHECK(told_times == 1);
+        CHECK(contains(told,
+                       in_turns == 32
+                           ? "places for graphs, which are 16 (GraphOptions::capacity)"
+                           : "more than 32 keys come in turns, for which GraphOptions::capacity is too low"));
+        keys.check_values();
+    }
+}
+
 TEST_CASE("GraphCapture: keys that are in use replace those that no longer are") {
     Keys keys({.capacity = 4});
     for (int run = 0; run < 40; ++run)

@@ -74,6 +74,14 @@ public:
         release_read(core);
         started_ = submitted_;
         replays_ = false;
+        if (!tells_ends_ && refusals_.eager().ends >= told_ends && graphs_.counters().replays == 0) {
+            tells_ends_ = true;
+            refusals_.tell("graphs refused: a flush, a finish or a wait for a batch has cut off every step "
+                           "before all stages "
+                           "had joined it; a loop over run needs as many slots as there are stages, and "
+                           "graph_each_stage "
+                           "has no such steps");
+        }
     }
 
     void finish_before(Core& core, std::size_t batch) override {
@@ -115,6 +123,7 @@ public:
 
 private:
     static constexpr std::size_t automatic_steps = 16;
+    static constexpr std::uint64_t told_ends = 64; // Runs that were cut off, until that is told.
 
     // The batches that each stage works on in one graph: from next_ on, until this one.
     using Until = List<std::size_t>;
@@ -374,14 +383,15 @@ private:
     std::size_t first_whole_ = 0; // Before this batch, batches before may be missing.
     std::size_t phases_ = 1;      // After so many batches each slot meets each lane again.
 
-    std::size_t started_ = 0;    // All batches before have been through all stages,
-    std::size_t grouped_ = 0;    // these are on their way,
-    std::size_t submitted_ = 0;  // and these are held.
-    std::size_t released_ = 0;   // The first batch whose source has not been told,
-    std::size_t holds_ = 0;      // of so many that are held.
-    Until next_;                 // Each stage's next batch,
-    Until until_;                // and in what is being enqueued, the one behind its last.
-    bool has_launched_ = false;  // a graph, since it began or was reset
+    std::size_t started_ = 0;   // All batches before have been through all stages,
+    std::size_t grouped_ = 0;   // these are on their way,
+    std::size_t submitted_ = 0; // and these are held.
+    std::size_t released_ = 0;  // The first batch whose source has not been told,
+    std::size_t holds_ = 0;     // of so many that are held.
+    Until next_;                // Each stage's next batch,
+    Until until_;               // and in what is being enqueued, the one behind its last.
+    bool has_launched_ = false; // a graph, since it began or was reset
+    bool tells_ends_ = false;
     using Executor<B>::replays_; // All lag as they should then, and their work
     bool on_origin_ = false;     // is on the origin.
     CaptureStreams<B> capture_;
