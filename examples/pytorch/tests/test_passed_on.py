@@ -208,3 +208,12 @@ def test_the_first_graph_of_each_form_is_compared(rows, right):
         assert all(torch.equal(found, x * 2) for x, found in zip(loader, run(loader)))
     assert run.report().replays["<lambda>"] > COUNT / 2 or len(rows) == 1
     assert "other bits" in run.report().refusals["<lambda>"]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("stages", [1, 2])
+def test_a_nested_tensor_from_a_stage(device, schedule, stages):
+    run = sluice.pipeline(lambda x, y: torch.nested.nested_tensor([x[:1] + 1, x[1:] * 2]), *[lambda rows: rows] * (stages - 1),
+                          schedule=schedule, device=device_of(device))
+    for i, rows in enumerate(run(batches(80))):
+        assert [row.tolist() for row in rows.unbind()] == [[[i + 1.0] * 3], [[i * 2.0] * 3] * 3]

@@ -141,3 +141,46 @@ def test_a_prefetched_loader_is_refused(device, schedule):
         sluice.pipeline(lambda x: x + 1, schedule=schedule, device=device)(ahead)
     found = sluice.pipeline(lambda x: x + 1, schedule="serial", device=device)(ahead)
     assert [x[0].item() for x in found] == list(range(1, 10))
+
+
+@pytest.mark.parametrize("made, message", [
+    (lambda device: sluice.pipeline(abs, device=device)(5), "sluice.pipeline: the loader is 5, expected what gives batches"),
+    (lambda device: sluice.prefetch(5, device), "sluice.prefetch: the loader is 5, expected what gives batches"),
+    (lambda device: sluice.pipeline(abs, device=device).load_state_dict(3), "sluice.pipeline: the state is a int, expected what state_dict"),
+    (lambda device: sluice.prefetch([], device).load_state_dict(None), "sluice.prefetch: the state is a NoneType, expected what"),
+    (lambda device: sluice.stage(abs, priority="a"), "sluice.stage: priority is 'a', expected an integer"),
+    (lambda device: sluice.stage(abs, graph="yes"), "sluice.stage: graph is 'yes', expected True, False or None")])
+def test_what_is_given_is_of_its_kind(device, made, message):
+    with pytest.raises(TypeError, match=message):
+        made(device)
+
+
+@pytest.mark.parametrize("schedule", ["serial", "overlapped", "graphed", "automatic"])
+@pytest.mark.parametrize("how", ["break", "body", "stage"])
+def test_a_generator_is_closed_with_the_loop(device, schedule, how):
+    """As in a plain loop, which holds it alone: what its `finally` does is not put off."""
+    closed = []
+
+    def loader():
+        try:
+            for i in range(50):
+                yield torch.full((2,), float(i))
+        finally:
+            closed.append(True)
+
+    def stage(x):
+        if how == "stage" and float(x[0]) == 9:
+            raise ValueError("no")
+        return x + 1
+
+    run = sluice.pipeline(stage, schedule=schedule, device=device)
+    try:
+        for i, _ in enumerate(run(loader())):
+            if how == "break" and i == 5:
+                break
+            if how == "body" and i == 5:
+                raise KeyError(i)
+    except (KeyError, sluice.StageError):
+        pass
+    assert closed == [True]
+    assert len(list(run(loader()))) == 50 if how != "stage" else True

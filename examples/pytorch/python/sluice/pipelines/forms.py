@@ -10,7 +10,7 @@ import torch
 from sluice.pipelines.captures import is_of
 from sluice.pipelines.reach import Reach
 from sluice.pipelines.signatures import SCALARS
-from sluice.pipelines.trees import has_attributes, leaves_of, tensors_of
+from sluice.pipelines.trees import has_attributes, is_plain, leaves_of, tensors_of
 from sluice.pipelines.watching import Watch, bytes_of, storages_of
 
 WARM_UP = 1  # batches of a form that run eagerly before two are watched
@@ -120,6 +120,8 @@ class Form:
             return
         given = {address for _, address in storages_of(tensors_of(inputs))}
         made = [(tensor, address) for tensor, address in storages_of(tensors_of(outputs)) if address not in given]
+        if not all(is_plain(tensor) for tensor, _ in made):
+            return
         addresses = {address for _, address in made}
         likes = [torch.empty_like(tensor, device="meta") for tensor, _ in made]
         if (len(addresses) == len(made) and addresses <= watch.operations.made

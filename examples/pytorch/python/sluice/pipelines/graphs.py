@@ -192,6 +192,8 @@ class StageGraphs:
     def watched(self, form: Form, inputs: Any) -> tuple[Any, bool]:
         """An eager run that tells what the stage reads and does; the one before tells where gradients may be, and whether
         torch.compile is in it."""
+        import torch._dynamo  # noqa: F401: else the stage's first backward pass imports it, and changes what is being looked at
+
         given, device = self.given.function, self.device.device
         first, form.first = form.first, None
         gradients = {} if first is None else {id(leaf): leaf.grad for leaf in first.leaves()}

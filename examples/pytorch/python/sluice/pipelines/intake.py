@@ -240,6 +240,11 @@ def strides_of_copy(tensor: torch.Tensor) -> tuple[int, ...]:
     return tensor.stride() if tensor.is_contiguous() else torch.empty_like(tensor, device="meta", requires_grad=False).stride()
 
 
+def require_batches(name: str, loader: Any) -> None:
+    if not any(hasattr(loader, way) for way in ("__iter__", "__getitem__")):
+        raise TypeError(f"sluice.{name}: the loader is {loader!r}, expected what gives batches in a for loop, such as a DataLoader")
+
+
 def checked_slots(name: str, slots: Optional[int], least: int, default: int) -> int:
     slots = default if slots is None else slots
     if not isinstance(slots, int) or slots < least:

@@ -82,6 +82,7 @@ class Iteration:
             clean = True
         finally:
             self.leave(clean)
+            self.position.let_go()
             self.before += self.begun
             self.seconds += time.perf_counter() - started
 

@@ -9,7 +9,7 @@ import torch
 from sluice.pipelines.chains import Chains
 from sluice.pipelines.choice import AutomaticChoice
 from sluice.pipelines.devices import Device, device_of
-from sluice.pipelines.intake import Intake, checked_slots
+from sluice.pipelines.intake import Intake, checked_slots, require_batches
 from sluice.pipelines.iteration import NONE, Iteration
 from sluice.pipelines.layout import Layout
 from sluice.pipelines.memory import Memory
@@ -112,6 +112,7 @@ class Pipeline(Iteration, Submission, Layout):
     def __call__(self, batches: Iterable) -> Iterator[Any]:
         """The results of the last stage, in the order of the batches."""
         self.refuse_another()
+        require_batches("pipeline", batches)
         if isinstance(batches, Prefetch) and self.schedule != "serial":
             raise TypeError("sluice.pipeline: the loader is a sluice.prefetch, whose memory has a batch only until the next one; expected "
                             "its loader, since a pipeline copies ahead by itself")

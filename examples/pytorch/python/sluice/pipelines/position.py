@@ -89,6 +89,11 @@ class Position:
         if self.is_stateful:
             self.reached = self.ahead.popleft()
 
+    def let_go(self) -> None:
+        """The iteration has ended. A generator ends with its last holder, as in a plain loop."""
+        if not self.is_stateful and attribute_of(self.loader, "__next__") is not None:
+            self.loader = None
+
     def end(self) -> None:
         """The epoch is over: a checkpoint begins the next."""
         self.batches, self.start, self.done = 0, {}, None
@@ -103,6 +108,8 @@ class Position:
                 "generator": self.start.get("generator")}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        if not isinstance(state, dict):
+            raise TypeError(f"sluice.{self.owner}: the state is a {type(state).__name__}, expected what state_dict() gave")
         missing = {"batches", "loader", "random", "generator"} - set(state)
         if missing:
             raise ValueError(f"sluice.{self.owner}: the state has no {', '.join(sorted(missing))}; expected what state_dict() gave")

@@ -13,7 +13,7 @@ from sluice.pipelines.compiled import UNHANDLED
 from sluice.pipelines.devices import Device, device_of
 from sluice.pipelines.draws import heeded
 from sluice.pipelines.holders import as_tensor, count, storages_of
-from sluice.pipelines.intake import Intake, Slot, checked_slots, forget, strides_of_copy
+from sluice.pipelines.intake import Intake, Slot, checked_slots, forget, require_batches, strides_of_copy
 from sluice.pipelines.plan import CALLER, COPIES, CURRENT, RECORD, RESTORE, WAIT
 from sluice.pipelines.position import Position
 from sluice.pipelines.trees import is_plain, map_batch, tensors_of
@@ -84,6 +84,7 @@ class Prefetch:
     """Made by `prefetch`."""
 
     def __init__(self, loader: Iterable, device: Union[None, int, str, torch.device, Device], slots: int, reuse: bool) -> None:
+        require_batches("prefetch", loader)
         self.loader = loader
         self.device = device_of(device)
         self.slots = checked_slots("prefetch", slots, 2, 2)

@@ -61,6 +61,10 @@ def stage(function: Callable, name: Optional[str] = None, *, stream: Any = None,
     """
     if not callable(function):
         raise TypeError(f"sluice.stage: {function!r} was given, expected a callable")
+    if not isinstance(priority, int):
+        raise TypeError(f"sluice.stage: priority is {priority!r}, expected an integer")
+    if graph not in (None, True, False):
+        raise TypeError(f"sluice.stage: graph is {graph!r}, expected True, False or None")
     return Stage(function, name or attribute_of(function, "__name__", type(function).__name__), stream, priority, graph,
                  tuple(shares) if isinstance(shares, (tuple, list)) else (shares,))
 

@@ -54,7 +54,7 @@ def note(tree: Any, found: Storages, device: torch.device, name: str = "") -> No
         if tensor.device == device:
             storage = tensor.untyped_storage()
             if storage._cdata not in found:
-                found[storage._cdata] = StorageWeakRef(storage), list(tensor.shape), name
+                found[storage._cdata] = StorageWeakRef(storage), [] if tensor.is_nested else list(tensor.shape), name
 
 
 class Trial:
