@@ -6,53 +6,18 @@
 #include <thread>
 #include <vector>
 
-#include "pipeline/capturable.hpp"
-#include "pipeline/dag.hpp"
-#include "support/delayed_backend.hpp"
+#include "pipeline/results_case.hpp"
 
 namespace pipeline_results_stop {
 
 using namespace sluice;
 using namespace sluice::test;
+using namespace pipeline_results;
 
 namespace {
 
-using B = Delayed<TestBackend>;
-constexpr std::size_t words = 16;
-using TwoStages = Dag<B, DagStage{0, true}, DagStage{1}>;
-using CpuLast = Dag<B, DagStage{0, true}, DagStage{1, false, true, true}>;
-
 auto make_source(std::size_t batches, int workers = 1) {
-    return Source{[](int) { return PinnedBuffer<Word, B>(words); },
-                  [](std::size_t index, PinnedBuffer<Word, B>& out) {
-                      for (std::size_t i = 0; i < words; ++i)
-                          out[i] = input_word(index, i);
-                  },
-                  SourceOptions<B>{.workers = workers, .slots = 4, .batches = batches}};
-}
-
-template <class Check>
-void for_each_way(Check&& check) {
-    std::uint64_t seed = 0;
-    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
-        for (const int slots : {1, 2, 3}) {
-            for (const int steps : {0, 4}) {
-                if (steps > 0 && schedule != Schedule::graphed)
-                    continue;
-                CAPTURE(std::string(to_string(schedule)));
-                CAPTURE(slots);
-                CAPTURE(steps);
-                Delay::set({.seed = ++seed, .one_in = 4, .microseconds = 200});
-                check.template operator()<TwoStages>(dag_options(schedule, slots, steps));
-                check.template operator()<CpuLast>(dag_options(schedule, slots, steps));
-            }
-        }
-    }
-}
-
-template <class Result>
-void append(std::vector<Word>& all, const Result& result) {
-    all.insert(all.end(), result.words.data(), result.words.data() + words);
+    return Source{make_slot, fill_slot, source_of(batches, 4, workers)};
 }
 
 } // namespace

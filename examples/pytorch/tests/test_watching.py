@@ -2,6 +2,9 @@
 followed."""
 
 import contextlib
+import pathlib
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -125,3 +128,25 @@ def test_derivatives_forward(device, name, schedule):
     batches = [torch.arange(5.0) + i for i in range(20)]
     run = sluice.pipeline(FORWARD[name], schedule=schedule, device=graphing(device))
     assert [x.tolist() for x in run(batches)] == [FORWARD[name](x.to(device)).tolist() for x in batches], str(run.report())
+
+
+def test_the_first_backward_pass_of_a_process():
+    """What PyTorch imports for it is none of the stage's."""
+    program = """if True:
+        import sys
+        sys.path.insert(0, sys.argv[1])
+        import torch, sluice
+        from graphing_device import GraphingDevice
+        net = torch.nn.Linear(4, 1)
+        def step(x):
+            loss = net(x).square().mean()
+            loss.backward()
+            net.zero_grad()
+            return loss.detach()
+        run = sluice.pipeline(step, schedule="graphed", device=GraphingDevice())
+        list(run([torch.ones(2, 4)] * 40))
+        print(run.stages[0].graphs.replays, run.report())
+    """
+    folder = str(pathlib.Path(__file__).parent)
+    found = subprocess.run([sys.executable, "-c", program, folder], check=True, capture_output=True, text=True).stdout
+    assert int(found.split()[0]) > 20, found

@@ -76,11 +76,10 @@ public:
         replays_ = false;
         if (!tells_ends_ && refusals_.eager().ends >= told_ends && graphs_.counters().replays == 0) {
             tells_ends_ = true;
-            refusals_.tell("graphs refused: a flush, a finish or a wait for a batch has cut off every step "
-                           "before all stages "
-                           "had joined it; a loop over run needs as many slots as there are stages, and "
-                           "graph_each_stage "
-                           "has no such steps");
+            refusals_.tell(
+                "graphs refused: a flush, a finish or a wait for a batch has cut off every step before all "
+                "stages had joined it; a loop over run needs as many slots as there are stages, and "
+                "graph_each_stage has no such steps");
         }
     }
 
