@@ -99,37 +99,25 @@ TEST_CASE("graphed: each step is a replay, or is counted as eager with its reaso
     }
 }
 
-TEST_CASE("graphed: a loop over run replays with as many slots as stages, and fewer are told of") {
-    struct Number {
-        Word value;
+TEST_CASE("graphed: a flush after each batch, which leaves no step to replay, is told of") {
+    static int told;
+    told = 0;
+    PipelineOptions options = graphed(2);
+    options.graphs.on_refusal = [](const char* reason) {
+        told += contains(reason, "cut off every step before all stages had joined it") ? 1 : 100;
     };
-    const Stage load{"load", [](Ref on, const Number& batch, Cells& out) { fill(on, out, batch.value); }};
-    const Stage pass{"pass", [](Ref on, const Cells& in, Cells& out) { copy(on, out, in); }};
-    const Stage fetch{"fetch",
-                      [](Ref on, const Cells& in, PinnedBuffer<Word, B>& out) { copy(on, out, in); }};
-    const auto cells = [](int) { return Cells(words); };
-    for (const int slots : {2, 3}) {
-        CAPTURE(slots);
-        static int told;
-        told = 0;
-        PipelineOptions options = graphed(slots);
-        options.graphs.on_refusal = [](const char* reason) {
-            told += contains(reason, "a loop over run needs as many slots as there are stages") ? 1 : 100;
-        };
-        Pipeline pipeline{Stages{load, pass, fetch},
-                          Slots{cells, cells, [](int) { return PinnedBuffer<Word, B>(words); }}, options};
-        std::vector<Number> batches(200, Number{3});
-        std::size_t results = 0;
-        for (const auto& result : pipeline.run(batches)) {
-            ++results;
-            CHECK(result[0] == 3);
-        }
-        CHECK(results == 200);
-        const GraphCounters counters = pipeline.graph_counters();
-        CHECK((counters.replays > 100) == (slots == 3));
-        CHECK(told == (slots == 3 ? 0 : 1));
-        CHECK(counters.refusals == (slots == 3 ? 0u : 1u));
+    Memories memories;
+    const Inputs<B> inputs(1, words);
+    TwoStreamPipeline pipeline{Stage{"first", memories.first()}, Stage{"last", memories.last(1)},
+                               [](int) { return Cells(words); }, options};
+    for (int batch = 0; batch < 100; ++batch) {
+        pipeline.submit(inputs[0]).stays();
+        pipeline.flush();
     }
+    pipeline.finish();
+    CHECK(pipeline.graph_counters().replays == 0);
+    CHECK(told == 1);
+    CHECK(pipeline.graph_counters().refusals == 1);
 }
 
 TEST_CASE("graphed: steps under launch_blocking are counted as eager") {

@@ -86,7 +86,6 @@ public:
     virtual void flush() = 0;
     virtual void finish() = 0;
     virtual std::size_t submitted() const = 0;
-    virtual std::uint64_t refusals() const = 0;
 };
 template <class D, Backend B = typename D::backend>
 class RandomPipelineOf final : public RandomPipeline<B> {
@@ -98,7 +97,6 @@ public:
     void flush() override { pipeline_.flush(); }
     void finish() override { pipeline_.finish(); }
     std::size_t submitted() const override { return pipeline_.submitted(); }
-    std::uint64_t refusals() const override { return pipeline_.graph_counters().refusals; }
 
 private:
     decltype(std::declval<D&>().pipeline({})) pipeline_;
@@ -210,6 +208,12 @@ void check_randomly(DagShape shape, std::unique_ptr<RandomDag<B>> (*make_dag)(st
             dag_options(schedule, pick(random, 1, 2, 3, 4), pick(random, 0, 1, 4, 5, 16));
         options.launch_blocking = random.below(12) == 0;
         options.slots = held->slots_for(options);
+        static int refusals;
+        refusals = 0;
+        // Ends may come so often that no step becomes whole.
+        options.graphs.on_refusal = [](const char* reason) {
+            refusals += contains(reason, "cut off every step") ? 0 : 1;
+        };
         Delay::set({.seed = seed * 1000 + static_cast<std::uint64_t>(time),
                     .one_in = pick(random, 0u, 3u, 10u),
                     .microseconds = pick(random, 50u, 300u)});
@@ -233,7 +237,7 @@ void check_randomly(DagShape shape, std::unique_ptr<RandomDag<B>> (*make_dag)(st
         pipeline->finish();
         CHECK(pipeline->submitted() == count);
         CHECK(dag.memories() == dag.expected(repeating(count, distinct), nullptr, ends));
-        CHECK(pipeline->refusals() == 0);
+        CHECK(refusals == 0);
     }
 }
 

@@ -129,6 +129,8 @@ typename Results<Pipe, Source, Out, Stop>::Iterator Results<Pipe, Source, Out, S
     if (left.end != submitted)
         left = {submitted, submitted}; // Later submits have used the slots of what was left.
     left.loop = this;
+    if constexpr (has_batches)
+        pipeline_.core().begin_results();
     return Iterator(*this);
 }
 

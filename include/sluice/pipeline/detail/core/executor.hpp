@@ -53,6 +53,9 @@ public:
     virtual std::size_t next_of(std::size_t) const noexcept {
         return (std::numeric_limits<std::size_t>::max)();
     }
+    /// From here on the caller submits no more than `in_flight` batches before it waits for the first of them. False where that ends
+    /// what is held each time.
+    virtual bool hold_at_most(std::size_t /*in_flight*/) { return true; }
     /// Batches come from `number` on. None is in flight.
     virtual void start_at(std::size_t) noexcept {}
     /// Whether the last batches were replayed without a stage's being called, as the next will be, then.

@@ -8,6 +8,7 @@
 #include <sluice/backend/detail/owned.hpp>
 #include <sluice/pipeline/detail/core/capture_streams.hpp>
 #include <sluice/pipeline/detail/core/executor.hpp>
+#include <sluice/pipeline/detail/core/step_ends.hpp>
 #include <sluice/pipeline/detail/core/step_graphs.hpp>
 #include <sluice/pipeline/detail/core/step_lags.hpp>
 
@@ -33,12 +34,19 @@ public:
           longest_(asked_ ? smaller(steps, in_flight) : automatic_steps), origin_(core.streams.of(0, 0)),
           graphs_(graphs_on(core.streams.device_of(0), options_for(core, options))),
           refusals_(options.on_refusal), pending_(longest_ + 2 * stages_, plan_.batch_is_read),
-          next_(stages_), until_(stages_), capture_(core) {
+          ends_(origin_, stages_), next_(stages_), until_(stages_), capture_(core) {
         this->keeps_batches_ = true;
         choose_lags(core.free_slots(), in_flight - 1);
         longest_ = larger(1, smaller(longest_, in_flight - most_lag_));
         phases_ = core.slots.later_rows() * most_lanes(core);
         first_whole_ = most_lag_ + core.slots.first_rows();
+        capture_.for_each([&](int stage, Ref stream) { captured_on_.push_back({stage, stream}); });
+    }
+
+    bool hold_at_most(std::size_t in_flight) override {
+        ends_.expect_waits();
+        longest_ = larger(1, smaller(longest_, in_flight - smaller(in_flight, most_lag_)));
+        return most_lag_ < in_flight;
     }
 
     void submit(Core& core, std::size_t number, const Given& batch, const Hold& hold) override {
@@ -57,12 +65,13 @@ public:
     void start_at(std::size_t number) noexcept override {
         submitted_ = grouped_ = started_ = released_ = number;
         next_.assign(stages_, number);
+        ends_.start_at(number);
     }
 
     bool has_run_steps() const noexcept override { return has_launched_; }
 
     void run_behind_last(Core& core, std::size_t stage, std::size_t number, const Given& batch) override {
-        to_streams(core);
+        ends_.to_streams(core, next_);
         core.run_in_order(stage, number, batch);
     }
 
@@ -76,10 +85,8 @@ public:
         replays_ = false;
         if (!tells_ends_ && refusals_.eager().ends >= told_ends && graphs_.counters().replays == 0) {
             tells_ends_ = true;
-            refusals_.tell(
-                "graphs refused: a flush, a finish or a wait for a batch has cut off every step before all "
-                "stages had joined it; a loop over run needs as many slots as there are stages, and "
-                "graph_each_stage has no such steps");
+            refusals_.tell("graphs refused: a flush, a finish or a wait for a batch has cut off every step "
+                           "before all stages had joined it; graph_each_stage has no such steps");
         }
     }
 
@@ -93,28 +100,29 @@ public:
     void reset() noexcept override {
         pending_.drop();
         graphs_.reset();
-        submitted_ = grouped_ = started_ = released_ = holds_ = 0;
+        start_at(0);
+        holds_ = 0;
         replays_ = has_launched_ = false;
-        next_.assign(stages_, 0);
-        capture_.for_each([](int, Ref lane) { B::clear_failure(lane.get()); });
+        for (const Captured& captured : captured_on_)
+            B::clear_failure(captured.stream.get());
     }
 
     void await_stage(Core& core, std::size_t stage, std::size_t number) override {
         if (next_[stage] <= number)
             flush(core);
-        core.streams.await(on_origin_ ? 0 : stage, on_origin_ ? 0 : number);
+        ends_.await(core, stage, number, lag_[stage]);
     }
 
     bool is_through(Core& core, std::size_t stage, std::size_t number) override {
-        const Ref stream = on_origin_ ? origin_ : core.streams.of(stage, number);
-        return next_[stage] > number && stream.is_done();
+        return next_[stage] > number && ends_.is_through(core, stage, number, lag_[stage]);
     }
-    const Ref* one_end() const noexcept override { return on_origin_ ? &origin_ : nullptr; }
+    const Ref* one_end() const noexcept override { return ends_.one_end(); }
 
     std::size_t next_of(std::size_t stage) const noexcept override { return next_[stage]; }
 
     void for_each_capture_stream(const CallRef<void(int, Ref)>& visit) const override {
-        capture_.for_each(visit);
+        for (const Captured& captured : captured_on_)
+            visit(captured.stage, captured.stream);
     }
 
     GraphCounters counters() const noexcept override { return refusals_.added_to(graphs_.counters()); }
@@ -260,27 +268,15 @@ private:
     }
 
     void before_launch(Core& core, std::size_t first) {
-        to_origin(core);
+        ends_.to_origin(core, next_);
+        has_launched_ = true;
         if (core.times) [[unlikely]]
             core.times->begin_graph(first, origin_);
     }
     void launched(Core& core, std::size_t first) {
+        ends_.launched(grouped_);
         if (core.times) [[unlikely]]
             core.times->end_graph(first, origin_);
-    }
-
-    // Orders the origin after what stages have been handed on their own streams.
-    void to_origin(Core& core) {
-        if (on_origin_)
-            return;
-        core.streams.release_to(origin_);
-        on_origin_ = has_launched_ = true;
-    }
-    void to_streams(Core& core) {
-        if (!on_origin_)
-            return;
-        core.streams.join(origin_);
-        on_origin_ = false;
     }
 
     template <class Visit>
@@ -326,7 +322,7 @@ private:
         if (counted != nullptr)
             ++*counted;
         replays_ = false;
-        to_streams(core);
+        ends_.to_streams(core, next_);
         for_each_work(until, [&](std::size_t stage, std::size_t batch) {
             if (batch != next_[stage])
                 return;
@@ -351,16 +347,11 @@ private:
             Hold& hold = pending_.hold(released_);
             if (!hold)
                 continue;
-            bool on_origin = false;
             for (std::size_t stage = 0; stage < stages_; ++stage) {
-                if (!plan_.stages[stage].reads_batch)
-                    continue;
-                if (on_origin_)
-                    on_origin = true;
-                else
+                if (plan_.stages[stage].reads_batch && !ends_.on_origin())
                     core.release_batch(stage, released_, hold);
             }
-            if (on_origin)
+            if (plan_.batch_is_read && ends_.on_origin())
                 hold.release(origin_);
             hold.give_up();
             hold = {};
@@ -376,6 +367,7 @@ private:
     StepGraphs<B> graphs_;
     Refusals refusals_;
     PendingBatches<B> pending_;
+    StepEnds<B> ends_;
 
     List<std::size_t> lag_;
     std::size_t most_lag_ = 0;
@@ -391,9 +383,13 @@ private:
     Until until_;               // and in what is being enqueued, the one behind its last.
     bool has_launched_ = false; // a graph, since it began or was reset
     bool tells_ends_ = false;
-    using Executor<B>::replays_; // All lag as they should then, and their work
-    bool on_origin_ = false;     // is on the origin.
+    using Executor<B>::replays_; // All lag as they should then.
     CaptureStreams<B> capture_;
+    struct Captured {
+        int stage; // -1: several
+        Ref stream;
+    };
+    List<Captured> captured_on_; // Each submit looks at these for faults.
 };
 
 } // namespace sluice::detail

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -59,6 +60,8 @@ public:
     std::size_t batches_a_result() const noexcept;
     /// Has stages that run once for several batches run with those that there are, and waits for all work.
     void end_turns();
+    /// A loop over results begins.
+    void begin_results();
     /// What `run` has left.
     ResultsLeft& results_left() noexcept { return results_left_; }
 
@@ -144,7 +147,8 @@ private:
     void throw_known_fault();
     // In pipeline_tuning.inl:
     bool may_graph_whole_steps(bool each_stage) const;
-    void use_graphs(bool each_stage, const GraphOptions& options);
+    GraphOptions graph_options() const;
+    void use_graphs(bool each_stage);
     std::vector<ScheduleTrial> trials() const;
     void look_at_submit(const SubmitBegin& begin, const GivenBatch<B>& batch);
     void end_trial();
@@ -190,6 +194,8 @@ private:
     std::size_t polls_ = 0;      // and how often any was since then.
     std::size_t counted_at_ = 0; // How many were submitted when `completed` was asked for last.
     ResultsLeft results_left_;
+    // So many are submitted before a loop over results waits for the first, once one has begun.
+    std::size_t results_held_ = (std::numeric_limits<std::size_t>::max)();
     int exceptions_; // under way when this was made
 };
 

@@ -108,12 +108,9 @@ PipelineCore<B>::PipelineCore(const PlanData& plan, const PipelineSetup<B>& setu
         break;
     case Schedule::overlapped:
         break;
-    case Schedule::graphed: {
-        GraphOptions graph_options = options.graphs;
-        graph_options.check = graph_options.check.value_or(false) || core_.checks.on();
-        use_graphs(options.graph_each_stage, graph_options);
+    case Schedule::graphed:
+        use_graphs(options.graph_each_stage);
         break;
-    }
     case Schedule::automatic:
         parts_->tuner.emplace(trials());
         tuning_ = !parts_->tuner->choice().decided;

@@ -31,21 +31,55 @@ bool PipelineCore<B>::may_graph_whole_steps(bool each_stage) const {
     return all;
 }
 
+template <Backend B>
+GraphOptions PipelineCore<B>::graph_options() const {
+    GraphOptions options = options_.graphs;
+    if (parts_->tuner) {
+        if (!parts_->tuner->choice().decided)
+            options.on_refusal = nullptr;
+        options.comparisons = 2;
+    } else {
+        options.check = options.check.value_or(false) || core_.checks.on();
+    }
+    return options;
+}
+
 // One graph for all stages, or else one for each that can be captured.
 template <Backend B>
-void PipelineCore<B>::use_graphs(bool each_stage, const GraphOptions& options) {
+void PipelineCore<B>::use_graphs(bool each_stage) {
     if constexpr (GraphBackend<B>) {
-        if (may_graph_whole_steps(each_stage))
-            parts_->graphs = make_owned<GraphedSteps<B>>(core_, options,
+        bool whole = may_graph_whole_steps(each_stage);
+        if (whole) {
+            parts_->graphs = make_owned<GraphedSteps<B>>(core_, graph_options(),
                                                          static_cast<std::size_t>(options_.steps_per_graph),
                                                          parts_->in_flight.limit());
-        else
-            parts_->graphs = make_owned<GraphedStages<B>>(core_, options);
+            whole = parts_->graphs->hold_at_most(results_held_);
+        }
+        if (!whole)
+            parts_->graphs = make_owned<GraphedStages<B>>(core_, graph_options());
         executor_ = parts_->graphs.get();
     } else {
         throw Error(std::string("the backend '") + B::name +
                     "' has no graphs, which Schedule::graphed needs");
     }
+}
+
+// The loop waits for a batch before more are submitted than there are slots. Where no step would be whole by then, each stage has graphs
+// of its own.
+template <Backend B>
+void PipelineCore<B>::begin_results() {
+    const Call call(*this, "run");
+    require_sound("run");
+    results_held_ = (static_cast<std::size_t>(options_.slots) - 1) * batches_a_result() + 1;
+    or_fail([&] {
+        if (executor_->hold_at_most(results_held_))
+            return;
+        leave();
+        sync();
+        throw_known_fault();
+        options_.graph_each_stage = true;
+        use({.schedule = Schedule::graphed, .graph_each_stage = true});
+    });
 }
 
 // What is worth trying. Of one stage nothing overlaps with another.
@@ -115,16 +149,12 @@ void PipelineCore<B>::use(const ScheduleTrial& trial) {
     core_.order->catch_up(submitted_);
     if (trial.schedule == Schedule::serial)
         executor_ = &parts_->serial.emplace(core_);
-    if (trial.schedule != Schedule::graphed) {
+    if (trial.schedule == Schedule::graphed) {
+        use_graphs(trial.graph_each_stage);
+        executor_->start_at(submitted_);
+    } else {
         executor_->begin(core_);
-        return;
     }
-    GraphOptions options = options_.graphs;
-    if (!parts_->tuner->choice().decided)
-        options.on_refusal = nullptr;
-    options.comparisons = 2;
-    use_graphs(trial.graph_each_stage, options);
-    executor_->start_at(submitted_);
 }
 
 } // namespace sluice::detail

@@ -1,0 +1,195 @@
+// A wait for a batch is not one for those behind it: the work of a later batch only goes on once the wait has ended.
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <sluice/pipeline/pipeline.hpp>
+
+#include "support/doctest.hpp"
+#include "support/waits.hpp"
+
+namespace pipeline_waits_graphed {
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+using B = Host;
+using Ref = BasicStreamRef<B>;
+using Cells = DeviceBuffer<int, B>;
+using HostCells = PinnedBuffer<int, B>;
+
+/// Work that counts its runs, of which the n-th waits until `open(n)`, and that takes a while.
+class Gate {
+public:
+    void open(int run) { open_ = run; }
+    /// Which run it is.
+    int pass() {
+        const int run = run_++;
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+        while (open_ < run) {
+            if (std::chrono::steady_clock::now() > end) {
+                ++late_;
+                break;
+            }
+            std::this_thread::yield();
+        }
+        return run;
+    }
+    int late() const { return late_; }
+
+private:
+    std::atomic<int> open_{0}, run_{0}, late_{0};
+};
+
+struct Batch {
+    PinnedSpan<const int, B> values;
+};
+
+template <class Visit>
+void for_each_schedule(int slots, Visit&& visit) {
+    for (const bool each_stage : {true, false}) {
+        for (const int steps : {0, 2}) {
+            for (const Schedule schedule : {Schedule::overlapped, Schedule::graphed}) {
+                CAPTURE(std::string(to_string(schedule)));
+                CAPTURE(each_stage);
+                CAPTURE(steps);
+                PipelineOptions options{.schedule = schedule,
+                                        .slots = slots,
+                                        .steps_per_graph = steps,
+                                        .graph_each_stage = each_stage};
+                visit(options);
+            }
+        }
+    }
+}
+
+const auto fetch = [](Ref on, const Cells& in, HostCells& out) {
+    const int* const from = in.data();
+    int* const to = out.data();
+    on.enqueue([from, to] { *to = *from + 1; });
+};
+const auto cells = [](int) { return Cells(1); };
+const auto host_cells = [](int) { return HostCells(1); };
+constexpr int count = 60;
+
+} // namespace
+
+TEST_CASE("a loop over run: a result does not wait for the batches behind it") {
+    if (!streams_overlap<B>())
+        return;
+    for (const int flush_at : {count, 30, 37}) {
+        CAPTURE(flush_at);
+        for_each_schedule(6, [&](const PipelineOptions& options) {
+            Gate gate;
+            const Stage load{"load", [&gate](Ref on, const Batch&, Cells& out) {
+                                 on.enqueue([&gate, to = out.data()] { *to = gate.pass(); });
+                             }};
+            Pipeline pipeline{Stages{load, Stage{"fetch", fetch}}, Slots{cells, host_cells}, options};
+            HostCells value(1);
+            std::vector<Batch> batches(count, Batch{value});
+            int results = 0;
+            for (const int epoch : {0, 1}) {
+                gate.open(results +
+                          4); // Of six that are submitted, the last one waits for the first one's result.
+                for (const HostCells& result : pipeline.run(batches)) {
+                    CHECK(result[0] == ++results);
+                    gate.open(results + 4);
+                    if (results == flush_at + epoch * count)
+                        pipeline.flush();
+                }
+                CHECK(results == (epoch + 1) * count);
+                CHECK((pipeline.graph_counters().replays > 0) == (options.schedule == Schedule::graphed));
+                pipeline.reset();
+            }
+            CHECK(gate.late() == 0);
+        });
+    }
+}
+
+TEST_CASE("a refilled buffer: a wait until it is read does not wait for the batches behind it") {
+    if (!streams_overlap<B>())
+        return;
+    for (const bool polls : {false, true}) {
+        CAPTURE(polls);
+        for_each_schedule(6, [&](const PipelineOptions& options) {
+            Gate gate;
+            std::vector<int> read;
+            const Stage load{"load", [&](Ref on, const Batch& batch, Cells&) {
+                                 on.enqueue([&, from = batch.values.data()] {
+                                     (void)gate.pass();
+                                     read.push_back(*from);
+                                 });
+                             }};
+            Pipeline pipeline{Stages{load, Stage{"fetch", fetch}}, Slots{cells, host_cells}, options};
+            constexpr int buffers = 4;
+            std::vector<HostCells> values;
+            for (int i = 0; i < buffers; ++i)
+                values.emplace_back(1);
+            std::vector<BatchRead> reads(buffers);
+            for (int number = 0; number < count; ++number) {
+                BatchRead& earlier = reads[static_cast<std::size_t>(number % buffers)];
+                HostCells& value = values[static_cast<std::size_t>(number % buffers)];
+                while (polls && !earlier.is_ready() && gate.late() == 0)
+                    std::this_thread::yield();
+                earlier.wait();
+                gate.open(number - 2); // The last one that was submitted waits for this one.
+                value[0] = number;
+                earlier = pipeline.submit(Batch{value});
+            }
+            gate.open(count);
+            pipeline.finish();
+            CHECK(gate.late() == 0);
+            CHECK(read.size() == count);
+            for (std::size_t number = 0; number < read.size(); ++number)
+                CHECK(read[number] == static_cast<int>(number));
+        });
+    }
+}
+
+TEST_CASE("graphed: a loop over run with fewer slots than stages has a graph for each stage") {
+    struct Number {
+        int value;
+    };
+    const Stage load{"load", [](Ref on, const Number& batch, Cells& out) {
+                         on.enqueue([to = out.data(), value = batch.value] { *to = value; });
+                     }};
+    const Stage pass{"pass", [](Ref on, const Cells& in, Cells& out) {
+                         on.enqueue([to = out.data(), from = in.data()] { *to = *from + 1; });
+                     }};
+    for (const int slots : {1, 2, 3, 4}) {
+        for (const int steps : {0, 3}) {
+            for (const int before : {0, 5}) {
+                CAPTURE(slots);
+                CAPTURE(steps);
+                CAPTURE(before);
+                static int told;
+                told = 0;
+                PipelineOptions options{
+                    .schedule = Schedule::graphed, .slots = slots, .steps_per_graph = steps};
+                options.graphs.on_refusal = [](const char*) { ++told; };
+                Pipeline pipeline{Stages{load, pass, Stage{"fetch", fetch}}, Slots{cells, cells, host_cells},
+                                  options};
+                for (int number = 0; number < before; ++number)
+                    pipeline.submit(Number{3}).stays();
+                std::vector<Number> batches(200, Number{3});
+                int results = 0;
+                for (const HostCells& result : pipeline.run(batches)) {
+                    ++results;
+                    CHECK(result[0] == 5);
+                }
+                CHECK(results == 200);
+                CHECK(pipeline.options().graph_each_stage == (slots == 2));
+                CHECK(pipeline.graph_counters().replays >
+                      (slots == 2 ? 400 : 150) / (steps == 3 && slots == 4 ? 2 : 1));
+                CHECK(told == 0);
+            }
+        }
+    }
+}
+
+} // namespace pipeline_waits_graphed
