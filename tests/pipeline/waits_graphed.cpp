@@ -128,6 +128,7 @@ TEST_CASE("a refilled buffer: a wait until it is read does not wait for the batc
             Pipeline pipeline{Stages{load, Stage{"fetch", fetch}}, Slots{cells, host_cells}, options};
             constexpr int buffers = 4;
             std::vector<HostCells> values;
+            values.reserve(buffers);
             for (int i = 0; i < buffers; ++i)
                 values.emplace_back(1);
             std::vector<BatchRead> reads(buffers);
