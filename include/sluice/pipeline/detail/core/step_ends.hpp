@@ -14,14 +14,17 @@ namespace sluice::detail {
 /// Graphs of steps follow each other on one stream, the origin; stages that run eagerly in between are on their own streams.
 ///
 /// A wait for a batch is for the launch that holds it, and not for those behind: so each of the last launches has an event.
-/// That costs the host time; so there are none before the first question, and none again after a while without one.
+/// That costs the host time; so none is recorded before the first question, and none again after a while without one.
 template <Backend B>
 class StepEnds {
     using Core = StageCore<B>;
     using Ref = BasicStreamRef<B>;
 
 public:
-    StepEnds(Ref origin, std::size_t stages) : origin_(origin), eager_from_(stages), eager_until_(stages) {}
+    StepEnds(Ref origin, std::size_t stages) : origin_(origin), eager_from_(stages), eager_until_(stages) {
+        const DeviceGuard<B> device(origin_.device());
+        launches_.resize(most);
+    }
 
     /// Orders the origin after what stages have been handed on their own streams. `next`: each stage's next batch.
     void to_origin(Core& core, const List<std::size_t>& next) {
@@ -49,10 +52,6 @@ public:
         if (unasked_ == 0)
             return;
         --unasked_;
-        if (launches_.size() < most) {
-            const DeviceGuard<B> device(origin_.device());
-            launches_.emplace_back();
-        }
         Launch& launch = launches_[count_ % most];
         launch.end = end;
         launch.event.record(origin_);
