@@ -197,10 +197,8 @@ TEST_CASE("a graphed pipeline whose steps are mostly no graphs says so, and why"
     const std::string why = sentence_of(graphed, true);
     CAPTURE(why);
     CHECK(contains(
-        why,
-        "Of 100 runs 100 launched no graph: of 100 a flush, a finish or a wait for a batch came before "
-        "the step was whole; a loop over run needs as many slots as there are stages, and graph_each_stage "
-        "has no such steps."));
+        why, "Of 100 runs 100 launched no graph: of 100 a flush, a finish or a wait for a batch came before "
+             "the step was whole; graph_each_stage has no such steps."));
     PipelineOptions one_slot = graphed;
     one_slot.slots = 1; // All stages of a step are one graph, which a flush finds whole.
     CHECK(!contains(sentence_of(one_slot, true), "launched no graph"));
