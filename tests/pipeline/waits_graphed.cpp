@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <sluice/pipeline/pipeline.hpp>
+#include <sluice/pipeline/source.hpp>
 
 #include "support/doctest.hpp"
 #include "support/waits.hpp"
@@ -77,37 +78,52 @@ const auto cells = [](int) { return Cells(1); };
 const auto host_cells = [](int) { return HostCells(1); };
 constexpr int count = 60;
 
+/// Of all batches that are submitted, the last ones wait for the first one's result.
+template <class BatchType, class MakeSource>
+void check_results(const PipelineOptions& options, int flush_at, const MakeSource& make_source) {
+    const int ahead = (options.slots - 1) / 2; // batches of a graph, at most
+    Gate gate;
+    const Stage load{"load", [&gate](Ref on, const BatchType&, Cells& out) {
+                         on.enqueue([&gate, to = out.data()] { *to = gate.pass(); });
+                     }};
+    Pipeline pipeline{Stages{load, Stage{"fetch", fetch}}, Slots{cells, host_cells}, options};
+    int results = 0;
+    for (const int epoch : {0, 1}) {
+        auto source = make_source();
+        gate.open(results + ahead);
+        for (const HostCells& result : pipeline.run(source)) {
+            CHECK(result[0] == ++results);
+            gate.open(results + ahead);
+            if (results == flush_at + epoch * count)
+                pipeline.flush();
+        }
+        CHECK(results == (epoch + 1) * count);
+        CHECK((pipeline.graph_counters().replays > 0) == (options.schedule == Schedule::graphed));
+        pipeline.reset();
+    }
+    CHECK(gate.late() == 0);
+}
+
 } // namespace
 
 TEST_CASE("a loop over run: a result does not wait for the batches behind it") {
     if (!streams_overlap<B>())
         return;
-    for (const int flush_at : {count, 30, 37}) {
-        CAPTURE(flush_at);
-        for_each_schedule(6, [&](const PipelineOptions& options) {
-            Gate gate;
-            const Stage load{"load", [&gate](Ref on, const Batch&, Cells& out) {
-                                 on.enqueue([&gate, to = out.data()] { *to = gate.pass(); });
-                             }};
-            Pipeline pipeline{Stages{load, Stage{"fetch", fetch}}, Slots{cells, host_cells}, options};
-            HostCells value(1);
-            std::vector<Batch> batches(count, Batch{value});
-            int results = 0;
-            for (const int epoch : {0, 1}) {
-                gate.open(results +
-                          4); // Of six that are submitted, the last one waits for the first one's result.
-                for (const HostCells& result : pipeline.run(batches)) {
-                    CHECK(result[0] == ++results);
-                    gate.open(results + 4);
-                    if (results == flush_at + epoch * count)
-                        pipeline.flush();
-                }
-                CHECK(results == (epoch + 1) * count);
-                CHECK((pipeline.graph_counters().replays > 0) == (options.schedule == Schedule::graphed));
-                pipeline.reset();
-            }
-            CHECK(gate.late() == 0);
-        });
+    for (const int slots : {3, 6}) {
+        CAPTURE(slots);
+        for (const int flush_at : {count, 30, 37}) {
+            CAPTURE(flush_at);
+            for_each_schedule(slots, [&](const PipelineOptions& options) {
+                HostCells value(1);
+                check_results<Batch>(options, flush_at,
+                                     [&] { return std::vector<Batch>(count, Batch{value}); });
+                check_results<HostCells>(options, flush_at, [] {
+                    return Source([](int) { return HostCells(1); },
+                                  [](std::size_t index, HostCells& out) { out[0] = static_cast<int>(index); },
+                                  SourceOptions<B>{.workers = 1, .slots = 16, .batches = count});
+                });
+            });
+        }
     }
 }
 

@@ -108,8 +108,8 @@ requires(detail::GivenByName<Given> || ...) Slots(Given&&...)
 ///
 /// Under `Schedule::graphed` the work of a step is one graph, in which each stage works on the batch after the one that
 /// the next stage works on. So later stages of the last batches are enqueued by `flush` or `finish`, or by the submits
-/// that follow. With `graph_each_stage`, or where a stage opts out or is a CPU stage, each stage has graphs of its own, and
-/// nothing is held back. There is a graph for each kind of batch: batches are told apart by what their members hold on the host,
+/// that follow. With `graph_each_stage`, or where a stage opts out or is a CPU stage, and in a loop over `run` with fewer slots than
+/// stages, each stage has graphs of its own, and nothing is held back. There is a graph for each kind of batch: batches are told apart by what their members hold on the host,
 /// numbers by value, buffers and spans by address and size, or by what a function `graph_key(const Batch&)` of the
 /// batch's own gives. The bytes of the slots count as well. A kind runs eagerly the first time, and is captured the
 /// second; what cannot be told apart or captured runs eagerly, and `on_refusal` gets the reason.
@@ -311,7 +311,7 @@ public:
     /// Whether a failure has been thrown that `reset` has not cleared.
     bool failed() const noexcept { return core_.failed(); }
 
-    /// As given when it was made.
+    /// As given when it was made, but that `graph_each_stage` is true once a loop over `run` has had too few slots for graphs of steps.
     const PipelineOptions& options() const noexcept { return core_.options(); }
 
     /// What `Schedule::automatic` has found so far. Throws `Error` where the pipeline was made with another schedule.

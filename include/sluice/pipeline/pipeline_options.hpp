@@ -39,7 +39,8 @@ struct PipelineOptions {
     /// stream between the same waits as under `overlapped`. A launch a stage instead of one for all, but no step waits
     /// for the slowest stage of the step before: better where stages take some 50 microseconds or more. It is so anyway
     /// where a stage opts out or is a CPU stage, and where a stage has lanes and `steps_per_graph` is 0: graphs of one step would
-    /// have them work one after another.
+    /// have them work one after another; and from the first loop over `run` on that has fewer slots than a step has batches, which
+    /// are the stages in a chain.
     bool graph_each_stage = false;
     /// Of the last so many batches, notes when each stage began and ended, for `stage_times` and `report_of`, by two events
     /// a stage and batch. Where calls of `submit` follow each other in less than 400 us, so that notes would slow them down,

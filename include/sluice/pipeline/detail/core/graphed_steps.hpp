@@ -45,7 +45,8 @@ public:
 
     bool hold_at_most(std::size_t in_flight) override {
         ends_.expect_waits();
-        longest_ = larger(1, smaller(longest_, in_flight - smaller(in_flight, most_lag_)));
+        // Half, so that the next graph is on its way while the caller takes this one's results.
+        longest_ = larger(1, smaller(longest_, (in_flight - smaller(in_flight, most_lag_)) / 2));
         return most_lag_ < in_flight;
     }
 

@@ -195,7 +195,7 @@ private:
     std::size_t counted_at_ = 0; // How many were submitted when `completed` was asked for last.
     ResultsLeft results_left_;
     // So many are submitted before a loop over results waits for the first, once one has begun.
-    std::size_t results_held_ = (std::numeric_limits<std::size_t>::max)();
+    std::size_t results_ahead_ = (std::numeric_limits<std::size_t>::max)();
     int exceptions_; // under way when this was made
 };
 

@@ -53,7 +53,7 @@ void PipelineCore<B>::use_graphs(bool each_stage) {
             parts_->graphs = make_owned<GraphedSteps<B>>(core_, graph_options(),
                                                          static_cast<std::size_t>(options_.steps_per_graph),
                                                          parts_->in_flight.limit());
-            whole = parts_->graphs->hold_at_most(results_held_);
+            whole = parts_->graphs->hold_at_most(results_ahead_);
         }
         if (!whole)
             parts_->graphs = make_owned<GraphedStages<B>>(core_, graph_options());
@@ -70,9 +70,9 @@ template <Backend B>
 void PipelineCore<B>::begin_results() {
     const Call call(*this, "run");
     require_sound("run");
-    results_held_ = (static_cast<std::size_t>(options_.slots) - 1) * batches_a_result() + 1;
+    results_ahead_ = (static_cast<std::size_t>(options_.slots) - 1) * batches_a_result() + 1;
     or_fail([&] {
-        if (executor_->hold_at_most(results_held_))
+        if (executor_->hold_at_most(results_ahead_))
             return;
         leave();
         sync();

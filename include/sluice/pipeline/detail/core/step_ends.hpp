@@ -49,9 +49,9 @@ public:
 
     /// A graph was launched that holds the batches before `end`.
     void launched(std::size_t end) {
-        if (unasked_ == 0)
+        if (to_record_ == 0)
             return;
-        --unasked_;
+        --to_record_;
         Launch& launch = launches_[count_ % most];
         launch.end = end;
         launch.event.record(origin_);
@@ -65,7 +65,7 @@ public:
     }
 
     /// Waits for batches are to come.
-    void expect_waits() noexcept { unasked_ = patience; }
+    void expect_waits() noexcept { to_record_ = patience; }
     /// Waits on the calling thread until a stage that is `lag` batches behind in a graph is through batch `number`.
     void await(Core& core, std::size_t stage, std::size_t number, std::size_t lag) {
         expect_waits();
@@ -115,7 +115,7 @@ private:
     List<std::size_t> eager_until_; // which go on while nothing is on the origin.
     List<Launch> launches_;         // in a ring
     std::size_t count_ = 0;         // since the first batch
-    std::size_t unasked_ = 0;       // So many more launches get an event.
+    std::size_t to_record_ = 0;     // So many more launches get an event.
 };
 
 } // namespace sluice::detail
