@@ -247,6 +247,40 @@ TEST_CASE("automatic: results that are read back are no change of the work, and 
     }
 }
 
+TEST_CASE("automatic: a first capture that is unlike all others rules nothing out, a work that goes on "
+          "changing does") {
+    Delay::set({.one_in = 0});
+    for (const bool goes_on : {false, true}) {
+        CAPTURE(goes_on);
+        CapturableStages<B> stages(words);
+        DeviceBuffer<unsigned char, B> scratch(1);
+        unsigned char captures = 0;
+        const auto first = [&, work = stages.first()](Ref stream, PinnedSpan<const Word, B> in,
+                                                      DeviceBuffer<Word, B>& out) {
+            unsigned char value = 0;
+            if (B::is_capturing(stream.get())) {
+                ++captures;
+                value = goes_on ? captures : captures == 1;
+            }
+            fill_bytes(stream, scratch, value);
+            work(stream, in, out);
+        };
+        Pipeline pipeline{Stages{Stage{"first", first}, Stage{"second", stages.last(1)}},
+                          Slots{stages.make_cells()},
+                          {.schedule = Schedule::automatic}};
+        const Inputs<B> inputs(distinct, words);
+        while (!pipeline.choice().decided && pipeline.submitted() < enough)
+            pipeline.submit(inputs[0]).stays();
+        REQUIRE(pipeline.choice().decided);
+        REQUIRE(captures > 0);
+        for (const ScheduleTrial& trial : pipeline.choice().trials) {
+            if (trial.schedule == Schedule::graphed)
+                CHECK(trial.refused == goes_on);
+        }
+        pipeline.finish();
+    }
+}
+
 TEST_CASE("comparisons: the first replays capture again, and replay what has changed") {
     GraphCapture<NoKey, B> graphs{{.check = false, .comparisons = 2}};
     const BasicStream<B> stream;
@@ -265,8 +299,21 @@ TEST_CASE("comparisons: the first replays capture again, and replay what has cha
     CHECK(run(7) == 7); // compared: another value
     CHECK(graphs.counters().comparisons == 2);
     CHECK(graphs.counters().changes == 1);
-    CHECK(run(8) == 7); // no longer compared, as said
-    CHECK(graphs.counters().replays == 4);
+    CHECK(graphs.counters().later_changes == 1);
+    for (int same = 0; same < 7; ++same)
+        CHECK(run(7) == 7);
+    CHECK(run(8) == 8); // from a change on, four times as many are compared
+    CHECK(graphs.counters().changes == 2);
+    for (int same = 0; same < 8; ++same)
+        CHECK(run(8) == 8);
+    CHECK(run(9) == 8); // no longer compared, as said
+    CHECK(graphs.counters().comparisons == 18);
+    CHECK(graphs.counters().replays == 20);
+
+    graphs.recapture(stream, {}, [&](Ref s) { fill(s, cell, Word{3}); });
+    CHECK(run(4) == 4); // the first comparison of what is captured anew
+    CHECK(graphs.counters().changes == 3);
+    CHECK(graphs.counters().later_changes == 2);
 }
 
 TEST_CASE("comparisons and checks: a readback's places are no change") {

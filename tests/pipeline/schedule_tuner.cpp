@@ -93,7 +93,7 @@ TEST_CASE("schedule tuner: ways that cannot be captured, or do not stay the same
     for (const bool change : {false, true}) {
         detail::ScheduleTuner tuner(all_ways());
         Clock clock{{100, 10, 10, 150}};
-        (change ? clock.graphs.changes : clock.graphs.refusals) = 1;
+        (change ? clock.graphs.later_changes : clock.graphs.refusals) = 1;
         clock.refusal = "it is captured elsewhere";
         // Counted from the start, overlapped's trial included, which has no graphs.
         detail::ScheduleTuner eager({{.schedule = Schedule::overlapped}});
@@ -279,7 +279,8 @@ TEST_CASE("schedule tuner: a change of the work that shows while graphs are meas
     detail::ScheduleTuner tuner(all_ways());
     Clock clock{{100, 40, 30, 110}};
     clock.extra = [&](std::size_t way, std::size_t since) {
-        clock.graphs.changes = way == 2 && since >= 90 ? 1 : 0;
+        clock.graphs.changes = way == 2 && since >= 30 ? 1 : 0; // what a first capture alone had is none
+        clock.graphs.later_changes = way == 2 && since >= 90 ? 1 : 0;
         return 0.0;
     };
     clock.run(tuner);
@@ -287,6 +288,17 @@ TEST_CASE("schedule tuner: a change of the work that shows while graphs are meas
     CHECK(tuner.choice().trials[2].refused);
     CHECK(tuner.choice().trials[2].microseconds == 0);
     CHECK(tuner.choice().graph_each_stage);
+}
+
+TEST_CASE("schedule tuner: graphs whose work changed after its first capture, and then no more, are as good "
+          "as any") {
+    detail::ScheduleTuner tuner(all_ways());
+    Clock clock{{100, 40, 30, 110}};
+    clock.graphs.changes = 3;
+    clock.run(tuner);
+    REQUIRE(tuner.choice().decided);
+    CHECK_FALSE(tuner.choice().trials[2].refused);
+    CHECK(tuner.choice().trials[2].microseconds == doctest::Approx(30).epsilon(0.001));
 }
 
 TEST_CASE("schedule tuner: a caller that finishes every few batches is not measured, and not for ever") {

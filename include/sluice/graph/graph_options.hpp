@@ -38,11 +38,14 @@ struct GraphOptions {
     bool upload = true;
     /// For looking for a fault, slow: before each replay the work is captured again and compared with what will be
     /// replayed, down to the arguments of kernels, and the device memory that it names is looked up. Where the work
-    /// has changed under its key, or memory has been freed, `run` throws. Empty: on a checked backend. Pipelines that look for
-    /// races do so in any case, and their error names the stage and the batch.
+    /// has changed under its key, or memory has been freed, `run` throws. Bytes of a kernel's argument that stand for nothing, such
+    /// as those behind a structure's last member, count as well where no `launch_early` or `launch_with` made them 0: give them a
+    /// member. Empty: on a checked backend. Pipelines that look for races do so in any case, and their error names the stage and
+    /// the batch.
     std::optional<bool> check = {};
     /// So many first replays of each key capture the work again and compare it likewise, but replay what they have captured
-    /// where it has changed: nothing is lost, and `GraphCounters::changes` tells. What changes later goes unnoticed.
+    /// where it has changed: nothing is lost, and `GraphCounters::changes` tells. From a change on, four times as many do. What
+    /// changes later goes unnoticed.
     int comparisons = 0;
     /// Called on the thread that runs the work. Null: not called.
     RefusalHandler on_refusal = &print_refusal;
@@ -84,7 +87,8 @@ struct GraphCounters {
     std::uint64_t evictions = 0;      ///< graphs that made way for another key's
     std::uint64_t refusals = 0;       ///< captures that were refused, or broke
     std::uint64_t comparisons = 0;    ///< captures made to see whether the work has changed under its key,
-    std::uint64_t changes = 0;        ///< and those that found that it has
+    std::uint64_t changes = 0;        ///< and those that found that it has;
+    std::uint64_t later_changes = 0;  ///< of these, all but what a key's first comparison found
     EagerRuns eager;                  ///< runs that were not replays
 
     /// Adds each number.

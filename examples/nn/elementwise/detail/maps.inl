@@ -29,6 +29,7 @@ struct GatherPatches {
     T* patches;
     MapShape shape;
     float scale;
+    float unused = 0; // in place of padding, which captures would take for changes
 
     SLUICE_HOST_DEVICE void operator()(std::size_t tap_row, std::size_t channel) const {
         const std::size_t row = quotient(tap_row, 9);

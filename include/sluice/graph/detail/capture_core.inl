@@ -1,6 +1,8 @@
 // Bodies of capture_core.hpp: runs. Those that look after the cache are in capture_entries.inl.
 #pragma once
 
+#include <cstdint>
+
 #include <sluice/backend/detail/checked/object_checks.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/error.hpp>
@@ -13,10 +15,11 @@ struct CaptureCore<B>::Entry {
     Entry(const KeyOps& keys, const void* of) : key(keys, of) {}
     KeptKey key;
     State state = State::warming;
-    int warm = 0;           // Eager runs so far.
-    int compared = 0;       // Comparisons so far.
-    bool quiet = false;     // Refused, as was known before.
-    std::uint64_t used = 0; // When, counted in runs of the cache.
+    int warm = 0;                // Eager runs so far.
+    bool compared = false;       // Once at least.
+    std::int64_t to_compare = 0; // Comparisons that it still takes.
+    bool quiet = false;          // Refused, as was known before.
+    std::uint64_t used = 0;      // When, counted in runs of the cache.
     // Of this key; shared with the `Replay`s handed out.
     Shared<std::uint64_t> runs = make_shared_value<std::uint64_t>(std::uint64_t{0});
     Entry* next = nullptr; // Whose turn it was after this one the last time.
@@ -58,7 +61,7 @@ Replay CaptureCore<B>::launch(Entry& entry, Ref stream) {
 
 template <GraphBackend B>
 bool CaptureCore<B>::is_new(const Entry& entry) const noexcept {
-    return entry.compared < options_.comparisons;
+    return entry.to_compare > 0;
 }
 
 template <GraphBackend B>

@@ -1,6 +1,7 @@
 // Bodies of capture_core.hpp: keys' entries, found, let in, captured, checked and refused.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -103,7 +104,7 @@ void CaptureCore<B>::forget_graph(Entry& entry) noexcept {
     entry.graph.reset();
     entry.memory.clear();
     entry.hooks.clear();
-    entry.compared = 0;
+    entry.to_compare = 0;
 }
 
 template <GraphBackend B>
@@ -135,6 +136,8 @@ void CaptureCore<B>::record(Entry& entry, Ref stream, Work work, Entry* instead_
     try {
         make_executable(entry, stream, std::move(*graph), std::move(hooks));
         entry.reason.clear();
+        entry.compared = false;
+        entry.to_compare = options_.comparisons;
         entry.state = State::ready;
     } catch (const Error& error) {
         refuse(entry, error.what());
@@ -186,7 +189,8 @@ template <GraphBackend B>
 void CaptureCore<B>::compare(Entry& entry, Ref stream, Work work) {
     const DeviceGuard<B> device(device_);
     throw_if_left_behind<B>("run");
-    ++entry.compared;
+    --entry.to_compare;
+    const bool is_first = !std::exchange(entry.compared, true);
     ReplayHooks<B> hooks;
     Refusal refusal;
     Maybe<BasicGraph<B>> now = try_capture<B>(own_stream(stream), work, options_.capture, &hooks, refusal);
@@ -199,6 +203,8 @@ void CaptureCore<B>::compare(Entry& entry, Ref stream, Work work) {
     if (change.empty())
         return;
     ++counters_.changes;
+    counters_.later_changes += is_first ? 0U : 1U;
+    entry.to_compare = std::int64_t{4} * options_.comparisons;
     if (first_refusal_.empty())
         first_refusal_ = "the work under a key has changed since it was captured, " + change;
     try {

@@ -34,6 +34,7 @@ SLUICE_BODY GraphCounters& GraphCounters::operator+=(const GraphCounters& other)
     refusals += other.refusals;
     comparisons += other.comparisons;
     changes += other.changes;
+    later_changes += other.later_changes;
     eager += other.eager;
     return *this;
 }

@@ -188,7 +188,8 @@ SLUICE_BODY std::string CudaGraphContents::difference(cudaGraph_t a, const std::
         return "argument " + std::to_string(one.argument) + " of kernel " +
                (name != nullptr ? detail::demangled(name) : std::string("without a name")) + ", bytes " +
                std::to_string(first) + " to " + std::to_string(last) + " of " +
-               std::to_string(one.bytes.size());
+               std::to_string(one.bytes.size()) +
+               (one.bytes.size() > sizeof(void*) ? " (padding counts as well)" : "");
     }
     return "the kind, the order or the shape of an operation";
 }

@@ -9,16 +9,7 @@
 
 #include <sluice/backend/config.hpp>
 #include <sluice/backend/detail/owned.hpp>
-
-// Whether the compiler can make bytes that stand for nothing 0.
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_clear_padding)
-#define SLUICE_CLEARS_PADDING 1
-#endif
-#endif
-#ifndef SLUICE_CLEARS_PADDING
-#define SLUICE_CLEARS_PADDING 0
-#endif
+#include <sluice/backend/detail/padding.hpp>
 
 namespace sluice::host {
 
@@ -41,12 +32,11 @@ constexpr auto padding_of() noexcept -> void (*)(void*) {
     if constexpr (requires { typename Callable::Wrapped; }) {
         return padding_of<typename Callable::Wrapped>();
     } else {
-#if SLUICE_CLEARS_PADDING
-        if constexpr (std::is_trivially_copyable_v<Callable> &&
+        if constexpr (SLUICE_CLEARS_PADDING && std::is_trivially_copyable_v<Callable> &&
                       !std::has_unique_object_representations_v<Callable>)
-            return [](void* callable) { __builtin_clear_padding(static_cast<Callable*>(callable)); };
-#endif
-        return nullptr;
+            return [](void* callable) { detail::clear_padding(*static_cast<Callable*>(callable)); };
+        else
+            return nullptr;
     }
 }
 

@@ -65,7 +65,8 @@ public:
         const std::size_t batches = std::exchange(counted_, 0);
         const GraphCounters before = std::exchange(seen_, graphs);
         const bool graphed = trial().schedule == Schedule::graphed;
-        if (graphed && (graphs.changes > 0 || graphs.refusals > 0)) {
+        // What a first capture alone had is nothing: it may be what stood on the stack, in an argument's padding.
+        if (graphed && (graphs.later_changes > 0 || graphs.refusals > 0)) {
             trial().microseconds = 0;
             rule_out(std::move(refusal));
             return;
