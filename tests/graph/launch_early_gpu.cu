@@ -22,14 +22,8 @@ __global__ void accumulate_kernel(unsigned* to, const unsigned* from, unsigned s
     let_next_kernel_begin();
 }
 
-__global__ void store_kernel(Padded padded) {
-    wait_for_earlier_kernels();
-    *padded.to = padded.value;
-}
-
 } // namespace
 
-Store store() { return &store_kernel; }
 Accumulate accumulate() { return &accumulate_kernel; }
 
 } // namespace sluice::test::ops

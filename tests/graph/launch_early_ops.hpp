@@ -11,21 +11,9 @@ namespace sluice::test::ops {
 /// to[i] = factor * to[i] + from[i]
 using Accumulate = void (*)(unsigned* to, const unsigned* from, unsigned short factor, std::size_t count);
 
-/// An argument with bytes behind its last member that stand for nothing.
-struct Padded {
-    unsigned* to;
-    unsigned value;
-};
-/// *padded.to = padded.value
-using Store = void (*)(Padded padded);
-
 #if defined(SLUICE_TEST_CUDA)
 Accumulate accumulate();
-Store store();
 #else
-inline Store store() {
-    return [](Padded padded) { *padded.to = padded.value; };
-}
 inline Accumulate accumulate() {
     return [](unsigned* to, const unsigned* from, unsigned short factor, std::size_t count) {
         wait_for_earlier_kernels();

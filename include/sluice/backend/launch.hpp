@@ -5,7 +5,6 @@
 
 #include <type_traits>
 
-#include <sluice/backend/detail/padding.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/graph_concept.hpp>
 #include <sluice/backend/kernel_dims.hpp>
@@ -87,7 +86,6 @@ void launch_kernel(BasicStreamRef<B> stream, const KernelDims& dims, void (*kern
         require_callable("launch: the kernel", kernel);
         B::enqueue(stream.get(), [=] { kernel(values...); });
     } else {
-        (clear_padding(values), ...); // Captures are compared byte by byte.
         void* pointers[] = {static_cast<void*>(__builtin_addressof(values))..., nullptr};
         B::launch_kernel(stream.get(), dims, reinterpret_cast<void*>(kernel), pointers, early);
     }

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include <sluice/backend/detail/atomic.hpp>
-#include <sluice/backend/detail/padding.hpp>
 #include <sluice/backend/detail/shared.hpp>
 #include <sluice/backend/detail/stream_types.hpp>
 #include <sluice/backend/event.hpp>
@@ -53,7 +52,6 @@ public:
 
     void before_replay(ReplayExec<B> executable) override {
         with_given<Params...>(arguments_, [&](std::remove_cv_t<Params>... values) {
-            (clear_padding(values), ...);
             std::byte now[bytes + 1];
             std::size_t at = 0;
             ((std::memcpy(now + at, __builtin_addressof(values), sizeof(values)), at += sizeof(values)), ...);

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <sluice/backend/default.hpp>
-#include <sluice/backend/detail/padding.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/memory/copy.hpp>
 
@@ -85,7 +84,6 @@ struct KernelSignature {
 /// Calls `use(pointers)` with one pointer to each argument of a kernel; they hold until it returns.
 template <class... Params, class Use>
 void with_kernel_arguments(Use&& use, std::remove_cv_t<Params>... values) {
-    (clear_padding(values), ...);
     void* pointers[] = {static_cast<void*>(__builtin_addressof(values))..., nullptr};
     use(pointers);
 }

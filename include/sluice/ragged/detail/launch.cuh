@@ -6,7 +6,6 @@
 #include <type_traits>
 
 #include <sluice/backend/cuda.hpp>
-#include <sluice/backend/launch.hpp>
 
 namespace sluice::ragged::detail {
 
@@ -14,8 +13,8 @@ namespace sluice::ragged::detail {
 template <class... Parameters>
 void launch(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, cudaStream_t stream,
             const std::type_identity_t<Parameters>&... arguments) {
-    sluice::detail::launch_kernel<Cuda, Parameters...>(
-        BasicStreamRef<Cuda>(stream), {.grid = blocks, .block = threads}, kernel, false, arguments...);
+    kernel<<<blocks, threads, 0, stream>>>(arguments...);
+    SLUICE_CUDA_CHECK(cudaGetLastError());
 }
 
 } // namespace sluice::ragged::detail

@@ -9,7 +9,16 @@
 
 #include <sluice/backend/config.hpp>
 #include <sluice/backend/detail/owned.hpp>
-#include <sluice/backend/detail/padding.hpp>
+
+// Whether the compiler can make bytes that stand for nothing 0.
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_clear_padding)
+#define SLUICE_CLEARS_PADDING 1
+#endif
+#endif
+#ifndef SLUICE_CLEARS_PADDING
+#define SLUICE_CLEARS_PADDING 0
+#endif
 
 namespace sluice::host {
 
@@ -32,11 +41,12 @@ constexpr auto padding_of() noexcept -> void (*)(void*) {
     if constexpr (requires { typename Callable::Wrapped; }) {
         return padding_of<typename Callable::Wrapped>();
     } else {
-        if constexpr (SLUICE_CLEARS_PADDING && std::is_trivially_copyable_v<Callable> &&
+#if SLUICE_CLEARS_PADDING
+        if constexpr (std::is_trivially_copyable_v<Callable> &&
                       !std::has_unique_object_representations_v<Callable>)
-            return [](void* callable) { detail::clear_padding(*static_cast<Callable*>(callable)); };
-        else
-            return nullptr;
+            return [](void* callable) { __builtin_clear_padding(static_cast<Callable*>(callable)); };
+#endif
+        return nullptr;
     }
 }
 
