@@ -51,7 +51,7 @@ ENCODER = [
           [(str(batch), {"case": f"frozen encoder, batch {batch}"}) for batch in (1, 8, 32)], nth=1, file="experiments.json",
           against="serial"),
     table("frozen_encoder.md", "Beside PyTorch",
-          [("steps/s [least, most]", of("steps_per_second")), ("peak device memory, MB", of("device_bytes", scale=MB))],
+          [("steps/s", of("steps_per_second")), ("peak device memory, MB", of("device_bytes", scale=MB))],
           [(label, {"below": path}) for label, path in ARRANGEMENTS.items()], file="encoder_pytorch.json", batch=8),
     table("frozen_encoder.md", "bfloat16", BY_SCHEDULE[:3], PRECISIONS, against="serial"),
     table("frozen_encoder.md", "bfloat16", [("peak device memory, MB", of("device_bytes", scale=MB, schedule="graphed"))], PRECISIONS),

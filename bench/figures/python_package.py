@@ -73,11 +73,11 @@ PYTHON = [
              *(of("steps_per_second", name=name, batch=32) for name in ("training alone", "by hand, serial", "by hand, two-streams")),
              *(of("steps_per_second", name=f"sluice, a stage of its own, {schedule}", batch=32)
                for schedule in ("overlapped", "graphed", "automatic")), file="pipelines_augment.json", **EAGER),
-    table("pytorch.md", "Pipelines", [(head, {"value": of_epochs(way), **EAGER}) for head, way in WAYS], [("9bbea63b, H200", {})],
+    table("pytorch.md", "Pipelines", [(head, {"value": of_epochs(way), **EAGER}) for head, way in WAYS], [("0332a7a8, H200", {})],
           nth=1, file="step_cost.json"),
     table("pytorch.md", "Pipelines",
           [(head, {"number": 1, "ratio": True, "value": lambda record, way=way: of_epochs(way)(record) / of_epochs("plain loop")(record)})
-           for head, way in WAYS[1:]], [("9bbea63b, H200", {})], nth=1, file="step_cost.json"),
+           for head, way in WAYS[1:]], [("0332a7a8, H200", {})], nth=1, file="step_cost.json"),
     sentence("pytorch.md", r"a plain loop ([\d,]+), a prefetcher by hand with record_stream ([\d,]+), sluice.prefetch ([\d,]+)",
              *(of("steps_per_second", name=name, batch=8) for name in ("plain loop", "by hand, record_stream", "sluice.prefetch")),
              file="pipelines_prefetch.json", **EAGER),
