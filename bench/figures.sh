@@ -15,7 +15,7 @@
 #   augment augment_pytorch      augment gpu_augment; PyTorch
 #   giou giou_pytorch            masked_giou detector_layers; PyTorch
 #   resnet18_below (rungs 0 to 5) resnet18_float16 (6, 8) resnet18_compiled (7) resnet18_losses   resnet18; PyTorch
-#   inference                    resnet18 resnet18_repeats
+#   inference                    resnet18
 #   operators pipelines step_cost     the package of examples/pytorch
 #   two_gpus ranks kills         on two GPUs: pipeline_shapes collectives frozen_encoder resnet18
 #
@@ -146,10 +146,7 @@ resnet18_losses() {
     experiment resnet18_digits resnet18 --backend cuda --data digits --rung 8 --epochs 8 # held-out accuracy
     experiment resnet18_memory resnet18 --backend cuda --rung 7 --steps 1000             # device memory stays as it is
 }
-inference() {
-    experiment inference resnet18 --backend cuda --inference --steps 500
-    benchmark resnet18_repeats resnet18_repeats
-}
+inference() { experiment inference resnet18 --backend cuda --inference --steps 500; }
 two_gpus() {
     benchmark shapes_two_gpus pipeline_shapes --benchmark_filter=^two_gpus
     run collectives "$bench/collectives"
