@@ -66,6 +66,18 @@ TEST_CASE("Hazard: the host changes a held batch that names its memory") {
     });
 }
 
+TEST_CASE("Hazard: the host changes a batch in one half of a buffer whose other half a stream writes") {
+    find(host_race("both halves", {"store", 0}, {"host"}), [](World& w) {
+        Pinned both = named<Pinned>("both halves", 2 * count);
+        auto pipeline = step_pipeline({.schedule = Schedule::overlapped});
+        copy(w.side, both.span().subspan(count, count), w.features);
+        pipeline.submit(Step{std::as_const(both).span().subspan(0, count), w.result.span()}).stays();
+        both[1] = 7;
+        pipeline.finish();
+        w.side.sync();
+    });
+}
+
 TEST_CASE("Right: a held batch is filled again once is_ready says that it has been read") {
     pass([](World& w) {
         auto pipeline = step_pipeline(of_four_steps);

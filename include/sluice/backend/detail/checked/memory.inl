@@ -269,16 +269,18 @@ SLUICE_BODY bool Checker::may_write_beside(Actor& actor, Time last, const Record
 
 SLUICE_BODY const Record* Checker::suspect(Block& block, std::uintptr_t begin, std::uintptr_t end) {
     const Stamp now = new_work(doer());
-    // What work may write by right now tells nothing.
-    for (const Record& record : block.records) {
-        if (record.writes && !before(record.stamp, now))
-            return nullptr;
-    }
+    // Bytes that work may write by right now tell nothing.
+    const auto is_being_written = [&](const Record& record) {
+        return std::any_of(block.records.begin(), block.records.end(), [&](const Record& other) {
+            return other.writes && other.begin < record.end && record.begin < other.end &&
+                   !before(other.stamp, now);
+        });
+    };
     const Record* latest = nullptr;
     for (const Record& record : block.records) {
         bool known = true;
         if (record.end <= begin || record.begin >= end || before(record.stamp, now) ||
-            ordered_by_semaphore(record.stamp, now, known) || !known)
+            ordered_by_semaphore(record.stamp, now, known) || !known || is_being_written(record))
             continue;
         // Who has said that it writes here has been told.
         const auto is_told = [&](const Record& other) {
