@@ -249,6 +249,8 @@ TEST_CASE("automatic: results that are read back are no change of the work, and 
 
 TEST_CASE("automatic: a first capture that is unlike all others rules nothing out, a work that goes on "
           "changing does") {
+    if (detail::ObjectChecks<B>::on)
+        return; // A checked pipeline throws where work changes.
     Delay::set({.one_in = 0});
     for (const bool goes_on : {false, true}) {
         CAPTURE(goes_on);
