@@ -89,6 +89,29 @@ TEST_CASE(
     });
 }
 
+TEST_CASE("run: what a loop that was left early has not seen comes first in a loop over another source") {
+    for_each_way([]<class D>(PipelineOptions options) {
+        D dag(words);
+        options.slots = slots_for(dag, options);
+        auto pipeline = dag.pipeline(options);
+        Source one{make_slot, fill_slot, source_of(20)}, other{make_slot, fill_slot, source_of(20)};
+        for (const auto& result : pipeline.run(one)) {
+            (void)result;
+            break;
+        }
+        auto batches = batches_from(0, pipeline.submitted());
+        for (const auto& batch : batches_from(0, 20))
+            batches.push_back(batch);
+        std::vector<Word> results, expected;
+        for (const auto& result : pipeline.run(other))
+            append(results, result);
+        pipeline.finish();
+        CHECK(dag.memories() == dag.expected(batches, &expected));
+        expected.erase(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(words));
+        CHECK(results == expected);
+    });
+}
+
 TEST_CASE("run: drain gives what a loop that was left early has not seen, once, also behind a finish") {
     for_each_way([]<class D>(PipelineOptions options) {
         for (const bool finish : {false, true}) {
