@@ -168,6 +168,102 @@ TEST_CASE("a refilled buffer: a wait until it is read does not wait for the batc
     }
 }
 
+TEST_CASE("more buffers than slots: a wait until one is read does not wait for those behind it in its slot") {
+    if (!streams_overlap<B>())
+        return;
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        for (const int slots : {1, 2, 3, 5}) {
+            for (const int lanes : {1, 2}) {
+                for (const bool polls : {false, true}) {
+                    CAPTURE(std::string(to_string(schedule)));
+                    CAPTURE(slots);
+                    CAPTURE(lanes);
+                    CAPTURE(polls);
+                    Gate gate;
+                    const Stage load{"load",
+                                     [&](Ref on, const Batch& batch, Cells& out) {
+                                         on.enqueue([&, from = batch.values.data(), to = out.data()] {
+                                             (void)gate.pass();
+                                             *to = *from;
+                                         });
+                                     },
+                                     {.lanes = lanes}};
+                    // It reads the batch as well.
+                    std::vector<int> sums;
+                    const Stage add{"add", [&](Ref on, const Batch& batch, const Cells& in) {
+                                        on.enqueue([&, from = batch.values.data(), other = in.data()] {
+                                            sums.push_back(*from + *other);
+                                        });
+                                    }};
+                    Pipeline pipeline{
+                        Stages{load, add}, Slots{cells}, {.schedule = schedule, .slots = slots}};
+                    constexpr int buffers = 6;
+                    std::vector<HostCells> values;
+                    values.reserve(buffers);
+                    for (int i = 0; i < buffers; ++i)
+                        values.emplace_back(1);
+                    std::vector<BatchRead> reads(buffers);
+                    // The first of these waits may be for later batches: no end was marked for it.
+                    gate.open(buffers);
+                    for (int number = 0; number < count; ++number) {
+                        BatchRead& earlier = reads[static_cast<std::size_t>(number % buffers)];
+                        HostCells& value = values[static_cast<std::size_t>(number % buffers)];
+                        while (polls && !earlier.is_ready() && gate.late() == 0)
+                            std::this_thread::yield();
+                        earlier.wait();
+                        if (number >= 2 * buffers) // Those marked are in turn by then.
+                            gate.open(number - buffers + 2);
+                        else
+                            gate.open(number);
+                        value[0] = number;
+                        earlier = pipeline.submit(Batch{value});
+                    }
+                    gate.open(count);
+                    pipeline.finish();
+                    CHECK(gate.late() == 0);
+                    CHECK(sums.size() == count);
+                    for (std::size_t number = 0; number < sums.size(); ++number)
+                        CHECK(sums[number] == 2 * static_cast<int>(number));
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("lanes: what one is through tells nothing of the other") {
+    if (!streams_overlap<B>())
+        return;
+    constexpr int held = 40, ahead = 30;
+    std::atomic<bool> open{false};
+    std::atomic<int> others{0}; // on the other lane, behind it
+    const Stage read{"read",
+                     [&](Ref on, const Batch& batch) {
+                         on.enqueue([&, from = batch.values.data()] {
+                             const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+                             while (*from == held && !open && std::chrono::steady_clock::now() < end)
+                                 std::this_thread::yield();
+                             others += *from > held && *from % 2 != held % 2;
+                         });
+                     },
+                     {.lanes = 2}};
+    Pipeline pipeline{Stages{read}, Slots{}, {.schedule = Schedule::overlapped}};
+    std::vector<HostCells> values;
+    std::vector<BatchRead> reads;
+    for (int number = 0; number <= held + ahead; ++number) {
+        values.emplace_back(1)[0] = number;
+        reads.push_back(pipeline.submit(Batch{values.back()}));
+        if (number >= 5 && number < held)
+            reads[static_cast<std::size_t>(number) - 5].wait(); // Ends are marked from here on.
+    }
+    while (others < ahead / 2)
+        std::this_thread::yield();
+    CHECK(!reads[held].is_ready());
+    CHECK(!reads[held + 2].is_ready());
+    open = true;
+    reads[held].wait();
+    pipeline.finish();
+}
+
 TEST_CASE("graphed: a loop over run with fewer slots than stages has a graph for each stage") {
     struct Number {
         int value;

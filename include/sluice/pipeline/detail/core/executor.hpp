@@ -44,6 +44,8 @@ public:
     virtual bool is_through(Core& core, std::size_t stage, std::size_t number) {
         return core.mark_is_reached(stage, number);
     }
+    /// The last batches of which each has a mark of its own, so that a wait for one is for no other.
+    virtual std::size_t marked(const Core& core) const noexcept { return core.order->slots(); }
     /// The one stream on which all work ends so far, of a device that is stage 0's; none where each stage's ends on its own.
     virtual const Ref* one_end() const noexcept { return nullptr; }
 
@@ -129,6 +131,10 @@ public:
             core.leave_stage();
             if (work->mark != Event{})
                 B::record(work->mark, work->stream);
+        }
+        if (core.ends.to_mark > 0) [[unlikely]] {
+            for (std::size_t stage = 0; stage < stages_; ++stage)
+                core.mark_end(stage, number);
         }
     }
 
@@ -255,13 +261,19 @@ public:
     void await_stage(Core& core, std::size_t stage, std::size_t number) override {
         if (core.plan.stages[stage].aside)
             core.await_mark(stage, number);
+        else if (const BasicEvent<B>* const end = core.sooner_end(stage, number, 1))
+            end->sync();
         else
             core.streams.await(stage, number);
     }
     bool is_through(Core& core, std::size_t stage, std::size_t number) override {
-        return core.plan.stages[stage].aside ? core.mark_is_reached(stage, number)
-                                             : core.streams.of(stage, number).is_done();
+        if (core.plan.stages[stage].aside)
+            return core.mark_is_reached(stage, number);
+        const BasicEvent<B>* const end = core.sooner_end(stage, number, 1);
+        return end != nullptr ? end->is_done() : core.streams.of(stage, number).is_done();
     }
+    // All else is behind the last batch.
+    std::size_t marked(const Core&) const noexcept override { return 1; }
 
     /// Runs a stage behind all that ran before.
     void run_behind_last(Core& core, std::size_t stage, std::size_t number,
@@ -277,7 +289,7 @@ public:
         }
         core.run(stage, stream, number, batch, thread_waits);
         if (!aside)
-            core.order->mark(stream, stream, stage, number, marks_[stage].records, marks_[stage].signals);
+            mark(core, stream, stage, number);
         any_ran_ = true;
         last_stage_ = stage;
         last_batch_ = number;
@@ -294,6 +306,11 @@ private:
             core.release_batch(stage, number, hold);
         }
         core.follows = false;
+    }
+
+    void mark(Core& core, typename Core::Ref stream, std::size_t stage, std::size_t number) {
+        core.order->mark(stream, stream, stage, number, marks_[stage].records, marks_[stage].signals);
+        core.mark_end(stage, number);
     }
 
     struct Marks {

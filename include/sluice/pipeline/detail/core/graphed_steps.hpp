@@ -8,7 +8,6 @@
 #include <sluice/backend/detail/owned.hpp>
 #include <sluice/pipeline/detail/core/capture_streams.hpp>
 #include <sluice/pipeline/detail/core/executor.hpp>
-#include <sluice/pipeline/detail/core/step_ends.hpp>
 #include <sluice/pipeline/detail/core/step_graphs.hpp>
 #include <sluice/pipeline/detail/core/step_lags.hpp>
 

@@ -136,6 +136,14 @@ private:
     void run_turns();
     void begin_turns_anew();
     void await_stage(std::size_t stage, std::size_t number);
+    bool is_through(std::size_t stage, std::size_t number) {
+        ask_for_ends(number);
+        return executor_->is_through(core_, stage, number);
+    }
+    void ask_for_ends(std::size_t number) {
+        if (number + executor_->marked(core_) < submitted_)
+            core_.ends.ask(core_.plan, core_.streams);
+    }
     void enter();
     void leave();
     void sync();

@@ -257,6 +257,7 @@ void PipelineCore<B>::for_each_host_reader(Visit&& visit) {
 template <Backend B>
 void PipelineCore<B>::await_stage(std::size_t stage, std::size_t number) {
     core_.checks.let_go(true);
+    ask_for_ends(number);
     executor_->await_stage(core_, stage, number);
     core_.checks.executor_called(core_, *executor_);
 }

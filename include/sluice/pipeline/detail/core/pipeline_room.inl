@@ -92,9 +92,8 @@ bool PipelineCore<B>::has_room() {
                 mark_end();
             }
         }
-        for_each_host_reader([&](std::size_t reader, std::size_t batch) {
-            room = room && executor_->is_through(core_, reader, batch);
-        });
+        for_each_host_reader(
+            [&](std::size_t reader, std::size_t batch) { room = room && is_through(reader, batch); });
     });
     dropped_ += room ? 0 : 1;
     trying_ = room;
@@ -114,7 +113,7 @@ bool PipelineCore<B>::is_read(std::size_t number) {
             if (!core_.plan.stages[stage].reads_batch)
                 continue;
             held = smaller(held, executor_->next_of(stage));
-            read = read && executor_->is_through(core_, stage, number);
+            read = read && is_through(stage, number);
         }
         // A caller that asks for one again, with nothing submitted in between, submits nothing until it is read. More
         // questions than batches are held ask for one again, in whatever order.

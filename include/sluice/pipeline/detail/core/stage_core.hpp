@@ -25,6 +25,7 @@
 #include <sluice/pipeline/detail/core/stage_order.hpp>
 #include <sluice/pipeline/detail/core/stage_streams.hpp>
 #include <sluice/pipeline/detail/core/stage_times.hpp>
+#include <sluice/pipeline/detail/core/work_ends.hpp>
 #include <sluice/pipeline/pipeline_options.hpp>
 
 namespace sluice::detail {
@@ -126,6 +127,15 @@ public:
     /// Waits on the calling thread for the mark that a stage sets on its own stream, or its thread.
     void await_mark(std::size_t stage, std::size_t number);
     bool mark_is_reached(std::size_t stage, std::size_t number);
+    /// The end of a stage's run on a batch, or of a later one, if it is known and tells that sooner than the last of its `marks`.
+    const BasicEvent<B>* sooner_end(std::size_t stage, std::size_t number, std::size_t marks) const noexcept {
+        return ends.before_mark(stage, rates.run_of(stage, number), marks, lanes(stage));
+    }
+    /// Enqueues a mark of a stage's end where the caller waits for such.
+    void mark_end(std::size_t stage, std::size_t number) {
+        if (ends.to_mark > 0) [[unlikely]]
+            ends.mark(stage, rates.run_of(stage, number), streams.of(stage, number));
+    }
 
     /// Waits for all threads' work, and for all work, whatever becomes of it.
     /// @{
@@ -180,6 +190,7 @@ public:
     StageStreams<B> streams;
     SlotTable slots;
     Maybe<StageOrder<B>> order;
+    StageEnds<B> ends;
     Maybe<StageTimes<B>> times; // where they are noted
     /// Whether the next stage that is called comes right behind the one before it on the same stream.
     bool follows = false;

@@ -201,6 +201,7 @@ void StageCore<B>::call_in_order(std::size_t stage, std::size_t number, Work&& w
     work(stream);
     order->mark(stream, own.needs_semaphore ? streams.signals_of(stage, number) : stream, stage, number,
                 own.needs_event, own.needs_semaphore);
+    mark_end(stage, number);
 }
 
 template <Backend B>
@@ -231,7 +232,8 @@ void StageCore<B>::await_mark(std::size_t stage, std::size_t number) {
             return;
         }
     }
-    order->event(stage, number).sync();
+    const BasicEvent<B>* const sooner = sooner_end(stage, number, order->slots());
+    (sooner != nullptr ? *sooner : order->event(stage, number)).sync();
 }
 
 template <Backend B>
@@ -239,7 +241,8 @@ bool StageCore<B>::mark_is_reached(std::size_t stage, std::size_t number) {
     const StagePlan& own = plan.stages[stage];
     if (has_threads && own.needs_semaphore && !own.needs_event)
         return order->reached(stage, number);
-    return order->event(stage, number).is_done();
+    const BasicEvent<B>* const sooner = sooner_end(stage, number, order->slots());
+    return (sooner != nullptr ? *sooner : order->event(stage, number)).is_done();
 }
 
 template <Backend B>
@@ -273,6 +276,7 @@ void StageCore<B>::forget_faults() noexcept {
     streams.clear_failures();
     if (order)
         order->reset();
+    ends.forget();
     leave_stage();
     follows = false;
 }
