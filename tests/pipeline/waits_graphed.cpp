@@ -30,6 +30,11 @@ public:
     /// Which run it is.
     int pass() {
         const int run = run_++;
+        pass(run);
+        return run;
+    }
+    /// The n-th in the order of batches, where others may overtake it.
+    void pass(int run) {
         std::this_thread::sleep_for(std::chrono::microseconds(100));
         const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
         while (open_ < run) {
@@ -39,7 +44,6 @@ public:
             }
             std::this_thread::yield();
         }
-        return run;
     }
     int late() const { return late_; }
 
@@ -127,6 +131,29 @@ TEST_CASE("a loop over run: a result does not wait for the batches behind it") {
     }
 }
 
+TEST_CASE("a loop over run: nor where graphs and eager steps take turns") {
+    if (!streams_overlap<B>())
+        return;
+    // Batches that have not been seen before run eagerly, a pair at a time.
+    for (const std::size_t period : {6u, 8u, 10u}) {
+        for (const std::size_t offset : {0u, 1u, 2u, 3u}) {
+            CAPTURE(period);
+            CAPTURE(offset);
+            std::vector<HostCells> values;
+            for (int i = 0; i < 2 * count + 1; ++i)
+                values.emplace_back(1);
+            std::size_t unseen = 0;
+            const PipelineOptions options{.schedule = Schedule::graphed, .slots = 6, .steps_per_graph = 2};
+            check_results<Batch>(options, count, [&] {
+                std::vector<Batch> batches;
+                for (std::size_t i = 0; i < count; ++i)
+                    batches.push_back({values[(i + offset) % period < 2 ? ++unseen : 0]});
+                return batches;
+            });
+        }
+    }
+}
+
 TEST_CASE("a refilled buffer: a wait until it is read does not wait for the batches behind it") {
     if (!streams_overlap<B>())
         return;
@@ -183,7 +210,7 @@ TEST_CASE("more buffers than slots: a wait until one is read does not wait for t
                     const Stage load{"load",
                                      [&](Ref on, const Batch& batch, Cells& out) {
                                          on.enqueue([&, from = batch.values.data(), to = out.data()] {
-                                             (void)gate.pass();
+                                             gate.pass(*from);
                                              *to = *from;
                                          });
                                      },

@@ -33,7 +33,7 @@ public:
           longest_(asked_ ? smaller(steps, in_flight) : automatic_steps), origin_(core.streams.of(0, 0)),
           graphs_(graphs_on(core.streams.device_of(0), options_for(core, options))),
           refusals_(options.on_refusal), pending_(longest_ + 2 * stages_, plan_.batch_is_read),
-          ends_(origin_, stages_), next_(stages_), until_(stages_), capture_(core) {
+          ends_(origin_, core.order->slots() * stages_), next_(stages_), until_(stages_), capture_(core) {
         this->keeps_batches_ = true;
         choose_lags(core.free_slots(), in_flight - 1);
         longest_ = larger(1, smaller(longest_, in_flight - most_lag_));
@@ -65,14 +65,15 @@ public:
     void start_at(std::size_t number) noexcept override {
         submitted_ = grouped_ = started_ = released_ = number;
         next_.assign(stages_, number);
-        ends_.start_at(number);
+        ends_.start();
     }
 
     bool has_run_steps() const noexcept override { return has_launched_; }
 
     void run_behind_last(Core& core, std::size_t stage, std::size_t number, const Given& batch) override {
-        ends_.to_streams(core, next_);
+        ends_.to_streams(core);
         core.run_in_order(stage, number, batch);
+        ends_.ran_eagerly(core, stage, number);
     }
 
     void flush(Core& core) override {
@@ -268,7 +269,7 @@ private:
     }
 
     void before_launch(Core& core, std::size_t first) {
-        ends_.to_origin(core, next_);
+        ends_.to_origin(core);
         has_launched_ = true;
         if (core.times) [[unlikely]]
             core.times->begin_graph(first, origin_);
@@ -322,12 +323,14 @@ private:
         if (counted != nullptr)
             ++*counted;
         replays_ = false;
-        ends_.to_streams(core, next_);
+        ends_.to_streams(core);
         for_each_work(until, [&](std::size_t stage, std::size_t batch) {
             if (batch != next_[stage])
                 return;
-            if (core.rates.runs(stage, batch))
+            if (core.rates.runs(stage, batch)) {
                 core.run_in_order(stage, batch, pending_.given(batch));
+                ends_.ran_eagerly(core, stage, batch);
+            }
             ++next_[stage];
         });
     }

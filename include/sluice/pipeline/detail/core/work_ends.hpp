@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <utility>
 
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/device.hpp>
@@ -32,7 +31,7 @@ public:
     /// Makes the events, on the current device.
     void make() {
         if (ends_.size() == 0)
-            ends_.resize(most);
+            ends_ = List<End>(most); // all or none
     }
     void forget() noexcept { count_ = 0; }
 
@@ -71,18 +70,21 @@ public:
 
     /// Waits for batches are to come whose slots later ones are in.
     void ask(const PlanData& plan, StageStreams<B>& streams) {
-        if (std::exchange(to_mark, RecentEnds<B>::patience) > 0)
+        if (to_mark > 0) {
+            to_mark = RecentEnds<B>::patience;
             return;
+        }
         stages_.resize(plan.stages.size());
         for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
             const StagePlan& own = plan.stages[stage];
             if (own.aside || !(own.reads_batch || stage + 1 == stages_.size()))
                 continue;
             const DeviceGuard<B> device(streams.device_of(stage));
-            stages_[stage].is_marked = true;
             stages_[stage].ends.make();
             stages_[stage].ends.forget(); // There were batches since.
+            stages_[stage].is_marked = true;
         }
+        to_mark = RecentEnds<B>::patience;
     }
     void forget() noexcept {
         for (OfStage& stage : stages_)
@@ -130,24 +132,22 @@ class StepEnds {
     using Ref = BasicStreamRef<B>;
 
 public:
-    StepEnds(Ref origin, std::size_t stages) : origin_(origin), eager_from_(stages), eager_until_(stages) {
+    StepEnds(Ref origin, std::size_t marks) : origin_(origin), marked_(marks) {
         const DeviceGuard<B> device(origin_.device());
         launches_.make();
     }
 
-    /// Orders the origin after what stages have been handed on their own streams. `next`: each stage's next batch.
-    void to_origin(Core& core, const List<std::size_t>& next) {
+    /// Orders the origin after what stages have been handed on their own streams.
+    void to_origin(Core& core) {
         if (on_origin_)
             return;
-        eager_until_ = next;
         core.streams.release_to(origin_);
         on_origin_ = true;
     }
     /// Orders the stages' streams after the origin.
-    void to_streams(Core& core, const List<std::size_t>& next) {
+    void to_streams(Core& core) {
         if (!on_origin_)
             return;
-        eager_from_ = next;
         core.streams.join(origin_);
         on_origin_ = false;
     }
@@ -156,6 +156,10 @@ public:
     /// The one stream on which all work ends; null while it ends on several.
     const Ref* one_end() const noexcept { return on_origin_ ? &origin_ : nullptr; }
 
+    /// A stage was run on a batch on its own stream, and has set its slot's mark.
+    void ran_eagerly(const Core& core, std::size_t stage, std::size_t number) {
+        marked_[mark_of(core, stage, number)] = number + 1;
+    }
     /// A graph was launched that holds the batches before `end`.
     void launched(std::size_t end) {
         if (to_record_ == 0)
@@ -163,10 +167,10 @@ public:
         --to_record_;
         launches_.record(end - 1, origin_);
     }
-    /// Batches come from `number` on. None is in flight.
-    void start_at(std::size_t number) noexcept {
+    /// What was run is forgotten. None is in flight.
+    void start() noexcept {
         on_origin_ = false;
-        eager_from_.assign(eager_from_.size(), number);
+        marked_.assign(marked_.size(), 0);
         launches_.forget();
     }
 
@@ -175,35 +179,42 @@ public:
     /// Waits on the calling thread until a stage that is `lag` batches behind in a graph is through batch `number`.
     void await(Core& core, std::size_t stage, std::size_t number, std::size_t lag) {
         expect_waits();
-        if (is_marked(stage, number))
+        const Launch* const launch = launches_.first_from(number + lag);
+        if (mark_tells(core, stage, number, lag, launch))
             core.await_mark(stage, number);
-        else if (const auto* const end = launches_.first_from(number + lag))
-            end->event.sync();
+        else if (launch != nullptr)
+            launch->event.sync();
         else
             core.streams.await(on_origin_ ? 0 : stage, on_origin_ ? 0 : number);
     }
     /// Whether it is.
     bool is_through(Core& core, std::size_t stage, std::size_t number, std::size_t lag) {
         expect_waits();
-        if (is_marked(stage, number))
+        const Launch* const launch = launches_.first_from(number + lag);
+        if (mark_tells(core, stage, number, lag, launch))
             return core.mark_is_reached(stage, number);
-        if (const auto* const end = launches_.first_from(number + lag))
-            return end->event.is_done();
-        return (on_origin_ ? origin_ : core.streams.of(stage, number)).is_done();
+        return launch != nullptr ? launch->event.is_done()
+                                 : (on_origin_ ? origin_ : core.streams.of(stage, number)).is_done();
     }
 
 private:
-    // Whether the last mark of its slot is this batch's, or a later one's.
-    bool is_marked(std::size_t stage, std::size_t number) const noexcept {
-        return number >= eager_from_[stage] && (!on_origin_ || number < eager_until_[stage]);
+    using Launch = typename RecentEnds<B>::End;
+
+    static std::size_t mark_of(const Core& core, std::size_t stage, std::size_t number) noexcept {
+        return core.order->mark_of(stage, number) * core.stages() + stage;
+    }
+    // Whether the mark of its slot is this batch's, or that of a later one which no launch that holds this batch is before.
+    bool mark_tells(const Core& core, std::size_t stage, std::size_t number, std::size_t lag,
+                    const Launch* launch) const noexcept {
+        const std::size_t end = marked_[mark_of(core, stage, number)];
+        return end > number && (launch == nullptr || end + lag <= launch->number + 1);
     }
 
     Ref origin_;
     bool on_origin_ = false;
-    List<std::size_t> eager_from_;  // Each stage's batches that were last on its own stream,
-    List<std::size_t> eager_until_; // which go on while nothing is on the origin.
-    RecentEnds<B> launches_;        // by the last batch that each holds
-    std::size_t to_record_ = 0;     // So many more launches.
+    List<std::size_t> marked_;  // For each mark: the batches before this one are in it.
+    RecentEnds<B> launches_;    // by the last batch that each holds
+    std::size_t to_record_ = 0; // So many more launches.
 };
 
 } // namespace sluice::detail
