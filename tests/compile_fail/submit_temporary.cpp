@@ -1,5 +1,5 @@
 // A batch that owns its memory and is gone before the work that reads it has started.
-// EXPECT: deleted
+// EXPECT: a temporary batch that owns memory would be gone before the stages read it; give it a name
 // AT-MOST: 1 error
 #include <sluice/sluice.hpp>
 

@@ -236,6 +236,10 @@ TEST_CASE("Contract 5: a failed pipeline refuses every call and says why") {
         CHECK(refuses("finish", [&] { pipeline.finish(); }));
         CHECK(pipeline.failed());
         CHECK(chain.calls(0) == 3);
+        const Caught refused([&] { pipeline.finish(); });
+        REQUIRE(refused);
+        CHECK(refused->stage() == "second");
+        CHECK(refused->batch() == 2);
     }
 }
 

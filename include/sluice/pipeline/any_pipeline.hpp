@@ -79,7 +79,10 @@ public:
         return core().submit(given(batch), false);
     }
     /// Does not compile: a temporary batch that owns what the work reads would be gone before the work starts.
-    void submit(const Batch&& batch) requires(!Submittable<Batch>) = delete;
+    template <class Temporary = Batch>
+    BatchRead submit(const Batch&&) requires(!Submittable<Batch>) {
+        return detail::refuse_temporary<Temporary>();
+    }
     /// As `Pipeline::try_submit`.
     template <class Given>
     [[nodiscard("it tells whether the batch was taken, and when it has been read")]] auto

@@ -42,6 +42,15 @@ concept NamesHostMemory = detail::names_host_memory<std::remove_cvref_t<Batch>>(
 
 namespace detail {
 
+template <class Batch>
+BatchRead refuse_temporary() {
+    static_assert(
+        Submittable<Batch>,
+        "sluice::Pipeline::submit: a temporary batch that owns memory would be gone before the stages "
+        "read it; give it a name, and keep it until it has been read");
+    return {};
+}
+
 /// As `Pipeline::try_submit`: what `submit` returns of a batch, or nothing, or whether a source's was taken.
 template <bool names_host_memory, class Core, class P, class Batch>
 auto try_submit(Core& core, P& pipeline, Batch&& batch) {
@@ -135,6 +144,9 @@ class Pipeline<Stages<Ss...>, Slots<Makers...>> {
                   "sluice::Pipeline: each stage must be a sluice::Stage, as in Stage{\"encode\", callable}");
     using Shape = detail::Shape<std::tuple<Ss...>, std::tuple<Makers...>,
                                 typename detail::PipelineBackend<Ss...>::type>;
+    // Says why the stages don't fit together, if they don't.
+    using Fits = typename decltype(detail::fits_together < Shape,
+                                   sizeof...(Makers) == 0 && Shape::lacks_makers > ())::type;
     using Result = typename detail::ResultOf<Shape>::type;
 
 public:
@@ -198,7 +210,7 @@ public:
 
     /// Does not compile: a temporary batch that owns what the work reads would be gone before the work starts.
     template <class Batch>
-    requires(!Submittable<Batch>) void submit(Batch&& batch) = delete;
+    requires(!Submittable<Batch>) BatchRead submit(Batch&&) { return detail::refuse_temporary<Batch>(); }
 
     /// As `submit`, but waits for nothing: where as many batches are in flight as `PipelineOptions::in_flight` allows, the
     /// batch is not taken, nothing is returned, and `dropped` counts it. For input that is newer than its place in a queue.

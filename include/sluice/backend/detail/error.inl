@@ -40,6 +40,8 @@ SLUICE_BODY Error Error::after(const std::string& words) const {
     Error told{words + message_};
     told.call_ = call_;
     told.name_ = name_;
+    told.stage_ = stage_;
+    told.batch_ = batch_;
     return told;
 }
 

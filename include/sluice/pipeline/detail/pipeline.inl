@@ -8,7 +8,7 @@ Pipeline<Stages<Ss...>, Slots<Makers...>>::Pipeline(Stages<Ss...> stages, Slots<
                                                     PipelineOptions options)
     : stages_(static_cast<detail::Each<Ss...>&&>(stages.all)),
       core_(detail::PlanTables<Shape>::data, detail::Setups<Shape>(stages_, makers.all), options) {
-    (void)detail::check_plan<Shape>();
+    (void)detail::fits_together<Shape>();
 }
 
 template <class... Ss, class... Makers>

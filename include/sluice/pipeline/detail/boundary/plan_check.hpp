@@ -73,7 +73,7 @@ struct FitsTogether {
                   "sluice::Pipeline: a stage returns what another one takes, and what a stage returns is "
                   "ignored; let it take "
                   "its output as its last parameter, by reference, and write there");
-    static constexpr bool value = Fault == PlanFault::none;
+    using type = void;
 };
 
 template <class Result, class... Inputs>
@@ -153,22 +153,24 @@ constexpr FoundFault find_device_memory_on_cpu(std::index_sequence<Is...>) {
     return found;
 }
 
-template <class Shape>
-constexpr bool check_plan() {
+/// Fails to compile where a shape's stages don't fit together. `lacks_makers`: that is said elsewhere.
+template <class Shape, bool lacks_makers = false>
+constexpr auto fits_together() {
     constexpr FoundFault found =
-        Shape::sound ? find_device_memory_on_cpu<Shape>(std::make_index_sequence<Shape::stages>{})
-                     : Shape::bindings.found;
+        lacks_makers   ? FoundFault{}
+        : Shape::sound ? find_device_memory_on_cpu<Shape>(std::make_index_sequence<Shape::stages>{})
+                       : Shape::bindings.found;
     constexpr bool lacks_output = found.fault == PlanFault::later || found.fault == PlanFault::unmade ||
                                   found.fault == PlanFault::left_over;
     constexpr std::size_t returned =
         lacks_output ? find_returned<Shape>(std::make_index_sequence<Shape::stages>{}) : Shape::stages;
     if constexpr (returned < Shape::stages)
-        return FitsTogether<typename Shape::template StageAt<returned>, returned, PlanFault::returned>::value;
+        return FitsTogether<typename Shape::template StageAt<returned>, returned, PlanFault::returned>{};
     else if constexpr (found.fault == PlanFault::left_over || found.fault == PlanFault::makes_nothing)
         return FitsTogether<std::tuple_element_t<found.number, typename Shape::Makers>, found.number,
-                            found.fault>::value;
+                            found.fault>{};
     else
-        return FitsTogether<typename Shape::template StageAt<found.number>, found.number, found.fault>::value;
+        return FitsTogether<typename Shape::template StageAt<found.number>, found.number, found.fault>{};
 }
 
 } // namespace sluice::detail

@@ -149,10 +149,11 @@ struct PipelineBackend<First, Ss...> {
                                              std::type_identity<typename First::backend>>::type;
 };
 
-/// What the last stage of a shape makes, if no stage reads it.
+/// What the last stage of a shape makes, if no stage reads it. Of stages that don't fit together that is not known, and all
+/// that is to be said is why they don't.
 template <class Shape, bool = Shape::has_result>
 struct ResultOf {
-    using type = void;
+    using type = std::conditional_t<Shape::sound, void, std::nullptr_t>;
 };
 template <class Shape>
 struct ResultOf<Shape, true> {

@@ -78,7 +78,7 @@ public:
     /// Whether a submit would wait for nothing; counts where it would.
     bool has_room();
     std::size_t dropped() const noexcept { return dropped_; }
-    bool failed() const noexcept { return !failure_.empty(); }
+    bool failed() const noexcept { return bool(failure_); }
     const PipelineOptions& options() const noexcept { return options_; }
     const ScheduleChoice& choice() const;
     GraphCounters graph_counters() const noexcept;
@@ -191,7 +191,7 @@ private:
     bool trying_ = false;    // Whether the next `submit` is of `try_submit`.
     const bool only_device_; // Whether the machine has no other device.
     const bool looks_at_batches_; // Whether there is more to do with a batch than to hand it on.
-    std::string failure_;
+    Maybe<Error> failure_;
     std::int64_t reading_ = 0; // Nanoseconds of waits for batches to be read, since the last submit,
     std::int64_t results_ = 0; // of those for results of `run`, likewise,
     std::int64_t room_ = 0;    // and of those for room, and for CPU stages, in all.

@@ -127,10 +127,10 @@ template <Backend B>
 PipelineCore<B>::~PipelineCore() {
     waiter_->pipeline = nullptr;
     core_.checks.let_go(false);
-    const bool failed = !failure_.empty() || std::uncaught_exceptions() > exceptions_;
+    const bool failed = failure_ || std::uncaught_exceptions() > exceptions_;
     if (failed)
         core_.streams.give_up_waits();
-    if (failure_.empty()) {
+    if (!failure_) {
         try {
             const DeviceGuard<B> device(core_.streams.device());
             executor_->flush(core_);
@@ -150,7 +150,7 @@ void PipelineCore<B>::or_fail(Work&& work) {
     try {
         work();
     } catch (...) {
-        if (failure_.empty())
+        if (!failure_)
             fail();
         throw;
     }
@@ -158,7 +158,7 @@ void PipelineCore<B>::or_fail(Work&& work) {
 
 template <Backend B>
 SLUICE_ALWAYS_INLINE inline void PipelineCore<B>::require_sound(const char* call) {
-    if (!failure_.empty() || waiter_->unreported != nullptr) [[unlikely]]
+    if (failure_ || waiter_->unreported != nullptr) [[unlikely]]
         throw_not_sound(call);
 }
 
@@ -199,7 +199,7 @@ void PipelineCore<B>::submit_given(const GivenBatch<B>& batch, const Hold& hold,
     try {
         enqueue(batch, hold, kept);
     } catch (...) {
-        if (failure_.empty())
+        if (!failure_)
             fail();
         throw;
     }
@@ -266,7 +266,7 @@ void PipelineCore<B>::await_stage(std::size_t stage, std::size_t number) {
 template <Backend B>
 void PipelineCore<B>::await_batch(std::size_t number) {
     const Call call(*this, "BatchRead::wait");
-    if (!failure_.empty()) {
+    if (failure_) {
         throw_unreported();
         return; // Nothing is under way then.
     }

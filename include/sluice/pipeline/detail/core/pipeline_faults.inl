@@ -5,7 +5,7 @@ namespace sluice::detail {
 
 template <Backend B>
 void PipelineCore<B>::throw_not_sound(const char* call) {
-    if (failure_.empty()) {
+    if (!failure_) {
         // A handle went whose wait could not even begin: what was under way has been drained, and later work has not begun.
         try {
             throw_unreported();
@@ -14,8 +14,8 @@ void PipelineCore<B>::throw_not_sound(const char* call) {
         }
     }
     throw_unreported();
-    throw Error(std::string(call) +
-                ": the pipeline has failed before and needs a reset() first; the failure was: " + failure_);
+    throw failure_->after(std::string(call) +
+                          ": the pipeline has failed before and needs a reset() first; the failure was: ");
 }
 
 // Throws, once, the fault that the destructor of a `BatchRead` met.
@@ -131,14 +131,14 @@ void PipelineCore<B>::fail_at(int stage, std::optional<std::size_t> batch, bool 
         throw;
     } catch (const Error& error) {
         const Error placed = place(error);
-        failure_ = placed.what();
+        failure_.emplace(placed);
         // What a host function or a graph_key threw is nested as what a stage throws is, not one deeper.
         if (of_stream)
             throw_instead(placed);
         std::throw_with_nested(placed);
     } catch (...) {
         const Error placed = place(Error("its callable threw: " + words_of_handled()));
-        failure_ = placed.what();
+        failure_.emplace(placed);
         std::throw_with_nested(placed);
     }
 }
@@ -172,7 +172,7 @@ void PipelineCore<B>::reset() {
     at_rest();
     results_left_ = {};
     ++run_;
-    failure_.clear();
+    failure_.reset();
     waiter_->unreported = nullptr;
 }
 

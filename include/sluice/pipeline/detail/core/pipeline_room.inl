@@ -49,7 +49,7 @@ template <Backend B>
 std::size_t PipelineCore<B>::completed() {
     const Call call(*this, "completed");
     InFlight<B>& in_flight = parts_->in_flight;
-    if (failure_.empty()) {
+    if (!failure_) {
         or_fail([&] {
             in_flight.look(core_);
             // A caller that asks again, with nothing submitted in between, waits for what is held, or not looked at yet.
@@ -104,7 +104,7 @@ bool PipelineCore<B>::has_room() {
 template <Backend B>
 bool PipelineCore<B>::is_read(std::size_t number) {
     const Call call(*this, "BatchRead::is_ready");
-    if (!failure_.empty() || number < parts_->in_flight.completed())
+    if (failure_ || number < parts_->in_flight.completed())
         return true;
     bool read = true;
     or_fail([&] {
