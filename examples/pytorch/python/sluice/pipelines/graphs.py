@@ -318,16 +318,25 @@ class StageGraphs:
             return self.replayed(form, captured)
         again()
         outputs, fixed = self.replayed(form, captured)
-        if same([*tensors_of(outputs), *written], expected):
+        found = [*tensors_of(outputs), *written]
+        if same(found, expected):
             form.compared.add(captured.is_looked_at)
             return outputs, fixed
-        self.replays -= 1
-        if repeats(eager, again, expected):
+        counts = self.replays - 1, form.replays - 1
+
+        def replay() -> list[torch.Tensor]:
+            outputs, _ = self.replayed(form, captured)
+            return [*tensors_of(outputs), *written]
+
+        # What adds up in no fixed order gives other bits now and then, and beside another stage's work sooner than alone.
+        is_near = near(found, expected)
+        is_wrong = repeats(eager, again, expected, 32) and not (is_near and repeats(replay, again, expected, 8))
+        again()
+        self.replays, form.replays = counts
+        if is_wrong:
             self.refuse(form, "its graph gave other bits than its Python code")
-            again()
             return self.eagerly(inputs)
         form.compared.add(captured.is_looked_at)
-        again()
         return self.replayed(form, captured)
 
     # Results.
@@ -356,10 +365,20 @@ class StageGraphs:
         return map_tensors(lambda tensor: tensor.detach().clone(), outputs)
 
 
-def repeats(run: Callable[[], list[torch.Tensor]], again: Callable[[], None], expected: list[torch.Tensor]) -> bool:
-    """Whether a stage gives the same bits each time. One that adds up in no fixed order may do so many times in a row."""
+def near(first: list[torch.Tensor], second: list[torch.Tensor]) -> bool:
+    """Whether they are the same but for the rounding of sums."""
+    def is_near(a: torch.Tensor, b: torch.Tensor) -> bool:
+        if not a.is_floating_point() or a.shape != b.shape or a.numel() == 0:
+            return same_bits(a, b)
+        return bool(((a.double() - b.double()).abs().max() <= 1e-4 * b.double().abs().max()).item())
+
+    return len(first) == len(second) and all(is_near(a, b) for a, b in zip(first, second))
+
+
+def repeats(run: Callable[[], list[torch.Tensor]], again: Callable[[], None], expected: list[torch.Tensor], most: int) -> bool:
+    """Whether a stage gives the same bits each of `most` times, or for a second."""
     begin = time.monotonic()
-    for runs in range(32):
+    for runs in range(most):
         again()
         try:
             if not same(run(), expected):
