@@ -8,6 +8,7 @@
 
 #include "support/apart_backend.hpp"
 #include "support/doctest.hpp"
+#include "support/hooked_backend.hpp"
 
 namespace pipeline_in_flight_marks {
 
@@ -62,7 +63,47 @@ void walk(Pipeline& pipeline, Held& held, std::size_t limit, bool by_number) {
     CHECK(pipeline.completed() == pipeline.submitted());
 }
 
+// Counts questions that the device is asked.
+struct Asked {
+    static inline int times = 0;
+
+    template <class>
+    static void before(const char*) {}
+    template <class, class Native>
+    static void before(const char* function, Native) {
+        times += std::string(function) == "event_done" || std::string(function) == "synchronize_event";
+    }
+};
+
 } // namespace
+
+TEST_CASE("in_flight: stages that keep up are not asked about before a batch is on its way") {
+    using B = test::Hooked<Host, Asked>;
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        for (const bool each_stage : {false, true}) {
+            CAPTURE(std::string(to_string(schedule)));
+            CAPTURE(each_stage);
+            std::atomic<int> done{0};
+            int before = 0, late = 0;
+            const auto work = [&](BasicStreamRef<B> stream, const int&) {
+                late += Asked::times != before;
+                stream.enqueue([&] { ++done; });
+            };
+            Pipeline pipeline{
+                Stages{Stage{"work", work}},
+                Slots{},
+                {.schedule = schedule, .slots = 1, .steps_per_graph = 1, .graph_each_stage = each_stage}};
+            for (int batch = 0; batch < 1000; ++batch) {
+                before = Asked::times;
+                pipeline.submit(0);
+                while (done <= batch)
+                    std::this_thread::yield();
+            }
+            CHECK(late == 0);
+            CHECK(Asked::times > 0);
+        }
+    }
+}
 
 TEST_CASE("in_flight: what is known to be through, and what is taken, for each batch that is") {
     struct Way {

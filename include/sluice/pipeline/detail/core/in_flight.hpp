@@ -14,7 +14,8 @@ namespace sluice::detail {
 /// Marks behind every so many batches, and how many batches are known to be through all stages.
 ///
 /// A mark is an event on each stream of each stage that no other stage reads: all other work on its batches comes before that. The CPU
-/// threads' stages have their semaphores. Nothing is asked of the device but when the bound is met.
+/// threads' stages have their semaphores. The device is asked when the bound is met, and, where marks are few, behind a batch with a mark:
+/// so a caller whose stages keep up is never held up by a question before a batch.
 template <Backend B>
 class InFlight {
     using Core = StageCore<B>;
@@ -61,6 +62,8 @@ public:
     std::size_t completed() const noexcept { return completed_; }
     /// Whether there is a mark that was not seen to be reached.
     bool any() const noexcept { return count_ != 0; }
+    /// Whether there is a mark for several batches.
+    bool is_sparse() const noexcept { return stride_ > 1; }
     /// After so many batches the next mark is due.
     std::size_t due() const noexcept { return marked_ + stride_; }
 

@@ -41,8 +41,13 @@ void PipelineCore<B>::mark_end() {
     std::size_t end = submitted_;
     for (std::size_t stage = 0; stage < core_.stages(); ++stage)
         end = smaller(end, executor_->next_of(stage));
-    const bool marked = parts_->in_flight.mark(core_, *executor_, end);
-    mark_at_ = marked ? parts_->in_flight.due() : submitted_ + 1;
+    InFlight<B>& in_flight = parts_->in_flight;
+    const bool marked = in_flight.mark(core_, *executor_, end);
+    mark_at_ = marked ? in_flight.due() : submitted_ + 1;
+    if (marked && in_flight.is_sparse()) {
+        in_flight.look_quietly(core_);
+        room_until_ = in_flight.completed() + in_flight.limit();
+    }
 }
 
 template <Backend B>
