@@ -257,6 +257,24 @@ TEST_CASE("more buffers than slots: a wait until one is read does not wait for t
     }
 }
 
+TEST_CASE("graphed: the first wait, behind launches without a mark, is for the batch") {
+    std::atomic<int> read{0};
+    const Stage load{"load", [&](Ref on, const Batch&, Cells&) {
+                         on.enqueue([&] {
+                             std::this_thread::sleep_for(std::chrono::microseconds(300));
+                             ++read;
+                         });
+                     }};
+    HostCells value(1);
+    Pipeline pipeline{
+        Stages{load, Stage{"fetch", fetch}}, Slots{cells, host_cells}, {.schedule = Schedule::graphed}};
+    for (int batch = 1; batch < 120; ++batch)
+        pipeline.submit(Batch{value}).stays();
+    pipeline.submit(Batch{value}).wait();
+    CHECK(read == 120);
+    CHECK(pipeline.graph_counters().replays > 100);
+}
+
 TEST_CASE("lanes: what one is through tells nothing of the other") {
     if (!streams_overlap<B>())
         return;
