@@ -248,18 +248,28 @@ TEST_CASE("graphed: what a stage throws names it and its batch, and the pipeline
 TEST_CASE("graphed: batches that never come again are not captured, and soon not kept") {
     Delay::set({.one_in = 0});
     const Inputs<B> inputs(120, words);
-    Memories memories;
-    PipelineOptions options = graphed(2);
-    options.graphs.give_up_after = 8;
-    options.graphs.on_refusal = nullptr;
-    TwoStreamPipeline pipeline{Stage{"first", memories.first()}, Stage{"last", memories.last(1)}, make_cells,
-                               options};
-    for (std::size_t batch = 0; batch < 120; ++batch)
-        pipeline.submit(inputs[batch]).stays();
-    pipeline.finish();
-    CHECK(memories.values() == expected_memories(2, batches_from(0, 120)));
-    CHECK(pipeline.graph_counters().captures == 0);
-    CHECK(pipeline.graph_counters().refusals == 1);
+    for (const bool each_stage : {false, true}) {
+        Memories memories;
+        PipelineOptions options = graphed(2);
+        options.graph_each_stage = each_stage;
+        options.graphs.give_up_after = 8;
+        static std::string told;
+        told.clear();
+        options.graphs.on_refusal = [](const char* reason) { told += reason; };
+        TwoStreamPipeline pipeline{Stage{"first", memories.first()}, Stage{"last", memories.last(1)},
+                                   make_cells, options};
+        for (std::size_t batch = 0; batch < 120; ++batch)
+            pipeline.submit(inputs[batch]).stays();
+        pipeline.finish();
+        CHECK(memories.values() == expected_memories(2, batches_from(0, 120)));
+        CHECK(pipeline.graph_counters().refusals == 1);
+        if (each_stage) { // The other one reads its slot alone.
+            CHECK(contains(told, "stage 'first': capture refused: keys do not come again"));
+        } else {
+            CHECK(contains(told, "stage 'first' to 'last': capture refused: keys do not come again"));
+            CHECK(pipeline.graph_counters().captures == 0);
+        }
+    }
 }
 
 TEST_CASE("graphed: a graph for each stage, and nothing is held back") {

@@ -65,6 +65,8 @@ public:
     CaptureCore(const GraphOptions& options, const KeyOps& keys);
     CaptureCore& operator=(CaptureCore&&) = delete;
     ~CaptureCore();
+    /// Refusals that are for the keys begin with this.
+    void set_owner(const std::string& name) { whose_ = name + ": "; }
 
     Replay run(Ref stream, const void* key, Work work);
     /// `eagerly(warming)`: whether that is the eager run of a new key.
@@ -138,6 +140,7 @@ private:
     int device_;
     GraphCounters counters_;
     std::string first_refusal_;
+    std::string whose_; // keys these are, before what is said of them
     List<Owned<Entry>> entries_;
     Entry* last_ = nullptr;
     int running_ = 0;

@@ -145,7 +145,7 @@ Replay CaptureCore<B>::run_or(Ref stream, const void* key, Work work, CallRef<vo
     const bool is_new = found == nullptr;
     if (is_new && ++new_in_a_row_ == options_.give_up_after) {
         tell(
-            "capture refused: keys do not come again, the last " + std::to_string(new_in_a_row_) +
+            whose_ + "capture refused: keys do not come again, the last " + std::to_string(new_in_a_row_) +
             " were all new: something that they tell, such as a number, a time or an address, is another one "
             "in each, or more than " +
             std::to_string(most_known()) +

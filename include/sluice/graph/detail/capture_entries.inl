@@ -92,7 +92,7 @@ typename CaptureCore<B>::Room CaptureCore<B>::find_room(const Entry& entry, bool
         return {true, is_room ? nullptr : oldest};
     }
     if (!is_new && counters_.eager.no_place == 0) {
-        tell("capture refused: more keys come again than there are places for graphs, which are " +
+        tell(whose_ + "capture refused: more keys come again than there are places for graphs, which are " +
              std::to_string(options_.capacity) + " (GraphOptions::capacity)");
     }
     return {};

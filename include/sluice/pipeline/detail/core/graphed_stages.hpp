@@ -37,6 +37,7 @@ public:
             }
             const DeviceGuard<B> device(core.streams.device_of(stage));
             graphs_[stage] = make_owned<StepGraphs<B>>(own);
+            graphs_[stage]->set_stages(core, stage, stage);
         }
     }
 

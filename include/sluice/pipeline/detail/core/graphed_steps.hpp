@@ -35,6 +35,7 @@ public:
           refusals_(options.on_refusal), pending_(longest_ + 2 * stages_, plan_.batch_is_read),
           ends_(origin_, core.order->slots() * stages_), next_(stages_), until_(stages_), capture_(core) {
         this->keeps_batches_ = true;
+        graphs_.set_stages(core, 0, stages_ - 1);
         choose_lags(core.free_slots(), in_flight - 1);
         longest_ = larger(1, smaller(longest_, in_flight - most_lag_));
         phases_ = core.slots.later_rows() * most_lanes(core);

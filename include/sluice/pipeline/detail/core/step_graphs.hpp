@@ -90,6 +90,12 @@ class StepGraphs {
 public:
     explicit StepGraphs(const GraphOptions& options) : graphs_(options, key_ops<StepKey>) {}
 
+    /// The stages whose work it captures are these, for messages.
+    void set_stages(const Core& core, std::size_t first, std::size_t last) {
+        const std::string name = "stage '" + core.name(first) + "'";
+        graphs_.set_owner(first == last ? name : name + " to '" + core.name(last) + "'");
+    }
+
     /// While it captures: `stage` has been called for batch `number`, which is captured on `stream`.
     void stage_captured(std::size_t stage, std::size_t number, Ref stream) {
         if (*graphs_.options().check) [[unlikely]]
