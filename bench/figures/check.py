@@ -32,7 +32,8 @@ class Compared:
         self.figure, query = figure, figure.query
         self.value = run.middle(figure)
         allowed = query.get("allowed", ALLOWED)
-        low, high = (figure.value - figure.half) * (1 - allowed), (figure.value + figure.half) * (1 + allowed)
+        low, high = figure.value - figure.half, figure.value + figure.half
+        low, high = low - allowed * abs(low), high + allowed * abs(high)
         self.is_judged = figure.is_ratio or run.is_on(query["card"], query["file"])
         self.has_moved = self.value is not None and self.is_judged and not low <= self.value <= high
 
