@@ -50,7 +50,8 @@ struct LetGo {
 
 TEST_CASE("latest: each step has the newest batch of that moment, which may be the same one again") {
     Camera camera;
-    Source frames{make<Frame>, fill_words<Frame>, Options{.workers = 1, .batches = 8}};
+    // More than steps take until the fault of the other source comes through.
+    Source frames{make<Frame>, fill_words<Frame>, Options{.workers = 1, .batches = 1 << 20}};
     Source poses{make<Pose>,
                  [&](std::size_t index, Pose& out) {
                      camera.take();
@@ -84,22 +85,23 @@ TEST_CASE("latest: each step has the newest batch of that moment, which may be t
     step();
     CHECK(eventually([&] { return contains(text_of([&] { step(); }), "filling batch 6 failed: no pose"); }));
     // The source has ended: its last one stays.
-    while (seen.size() < 8)
+    for (int more = 0; more < 2; ++more)
         step();
-    CHECK_FALSE(both.next());
     std::vector<Word> first, second;
     for (const auto& [frame, pose] : seen) {
         first.push_back(frame);
         second.push_back(pose);
     }
-    CHECK(first == std::vector<Word>{0, 1, 2, 3, 4, 5, 6, 7}); // none is lost, and none comes twice
+    REQUIRE(first.size() >= 8);
+    for (std::size_t frame = 0; frame < first.size(); ++frame)
+        CHECK(first[frame] == static_cast<Word>(frame)); // None is lost, and none comes twice.
     CHECK(second[0] == 0);
     CHECK(second[1] == 0);
     CHECK(second[2] == 1);
     CHECK(second[3] == 4);
     CHECK(second[4] == 4);
     CHECK(second[5] == 5);
-    CHECK(second[7] == 5);
+    CHECK(second.back() == 5);
 }
 
 TEST_CASE("latest: a source that ends without a batch ends the zip") {
