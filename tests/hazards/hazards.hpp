@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <sluice/backend/checked.hpp>
@@ -58,11 +59,15 @@ inline constexpr std::size_t count = 64;
 /// The backend's legacy default stream, if it has one.
 std::optional<Ref> legacy_default_stream();
 
-/// A buffer with a name.
+/// A buffer with a name. On the host it holds zeros, and nothing that an earlier program has left there.
 template <class Buffer = Device>
 Buffer named(const char* name, std::size_t size = count) {
     Buffer buffer(size);
     name_buffer(buffer, name);
+    if constexpr (std::is_same_v<Buffer, Pinned>) {
+        for (float& element : buffer)
+            element = 0;
+    }
     return buffer;
 }
 
