@@ -43,13 +43,7 @@ concept NamesHostMemory = detail::names_host_memory<std::remove_cvref_t<Batch>>(
 namespace detail {
 
 template <class Batch>
-BatchRead refuse_temporary() {
-    static_assert(
-        Submittable<Batch>,
-        "sluice::Pipeline::submit: a temporary batch that owns memory would be gone before the stages "
-        "read it; give it a name, and keep it until it has been read");
-    return {};
-}
+BatchRead refuse_temporary();
 
 /// As `Pipeline::try_submit`: what `submit` returns of a batch, or nothing, or whether a source's was taken.
 template <bool names_host_memory, class Core, class P, class Batch>

@@ -1,6 +1,19 @@
 // Bodies of pipeline.hpp.
 #pragma once
 
+namespace sluice::detail {
+
+template <class Batch>
+BatchRead refuse_temporary() {
+    static_assert(
+        Submittable<Batch>,
+        "sluice::Pipeline::submit: a temporary batch that owns memory would be gone before the stages "
+        "read it; give it a name, and keep it until it has been read");
+    return {};
+}
+
+} // namespace sluice::detail
+
 namespace sluice {
 
 template <class... Ss, class... Makers>
