@@ -108,6 +108,28 @@ void check_results(const PipelineOptions& options, int flush_at, const MakeSourc
     CHECK(gate.late() == 0);
 }
 
+/// Fills `buffers` in turns, each once its batch has been read. `opened(number)`: so many runs may be over before batch `number` is submitted.
+template <class P, class Opened>
+void refill_in_turns(P& pipeline, Gate& gate, int buffers, bool polls, const Opened& opened) {
+    std::vector<HostCells> values;
+    values.reserve(static_cast<std::size_t>(buffers));
+    for (int i = 0; i < buffers; ++i)
+        values.emplace_back(1);
+    std::vector<BatchRead> reads(values.size());
+    for (int number = 0; number < count; ++number) {
+        BatchRead& earlier = reads[static_cast<std::size_t>(number % buffers)];
+        HostCells& value = values[static_cast<std::size_t>(number % buffers)];
+        while (polls && !earlier.is_ready() && gate.late() == 0)
+            std::this_thread::yield();
+        earlier.wait();
+        gate.open(opened(number));
+        value[0] = number;
+        earlier = pipeline.submit(Batch{value});
+    }
+    gate.open(count);
+    pipeline.finish();
+}
+
 } // namespace
 
 TEST_CASE("a loop over run: a result does not wait for the batches behind it") {
@@ -169,24 +191,8 @@ TEST_CASE("a refilled buffer: a wait until it is read does not wait for the batc
                                  });
                              }};
             Pipeline pipeline{Stages{load, Stage{"fetch", fetch}}, Slots{cells, host_cells}, options};
-            constexpr int buffers = 4;
-            std::vector<HostCells> values;
-            values.reserve(buffers);
-            for (int i = 0; i < buffers; ++i)
-                values.emplace_back(1);
-            std::vector<BatchRead> reads(buffers);
-            for (int number = 0; number < count; ++number) {
-                BatchRead& earlier = reads[static_cast<std::size_t>(number % buffers)];
-                HostCells& value = values[static_cast<std::size_t>(number % buffers)];
-                while (polls && !earlier.is_ready() && gate.late() == 0)
-                    std::this_thread::yield();
-                earlier.wait();
-                gate.open(number - 2); // The last one that was submitted waits for this one.
-                value[0] = number;
-                earlier = pipeline.submit(Batch{value});
-            }
-            gate.open(count);
-            pipeline.finish();
+            // The last one that was submitted waits for this one.
+            refill_in_turns(pipeline, gate, 4, polls, [](int number) { return number - 2; });
             CHECK(gate.late() == 0);
             CHECK(read.size() == count);
             for (std::size_t number = 0; number < read.size(); ++number)
@@ -225,28 +231,11 @@ TEST_CASE("more buffers than slots: a wait until one is read does not wait for t
                     Pipeline pipeline{
                         Stages{load, add}, Slots{cells}, {.schedule = schedule, .slots = slots}};
                     constexpr int buffers = 6;
-                    std::vector<HostCells> values;
-                    values.reserve(buffers);
-                    for (int i = 0; i < buffers; ++i)
-                        values.emplace_back(1);
-                    std::vector<BatchRead> reads(buffers);
-                    // The first of these waits may be for later batches: no end was marked for it.
                     gate.open(buffers);
-                    for (int number = 0; number < count; ++number) {
-                        BatchRead& earlier = reads[static_cast<std::size_t>(number % buffers)];
-                        HostCells& value = values[static_cast<std::size_t>(number % buffers)];
-                        while (polls && !earlier.is_ready() && gate.late() == 0)
-                            std::this_thread::yield();
-                        earlier.wait();
-                        if (number >= 2 * buffers) // Those marked are in turn by then.
-                            gate.open(number - buffers + 2);
-                        else
-                            gate.open(number);
-                        value[0] = number;
-                        earlier = pipeline.submit(Batch{value});
-                    }
-                    gate.open(count);
-                    pipeline.finish();
+                    // The first waits may be for later batches: no end was marked for them.
+                    refill_in_turns(pipeline, gate, buffers, polls, [](int number) {
+                        return number < 2 * buffers ? number : number - buffers + 2;
+                    });
                     CHECK(gate.late() == 0);
                     CHECK(sums.size() == count);
                     for (std::size_t number = 0; number < sums.size(); ++number)

@@ -53,7 +53,9 @@ void PipelineCore<B>::use_graphs(bool each_stage) {
             parts_->graphs = make_owned<GraphedSteps<B>>(core_, graph_options(),
                                                          static_cast<std::size_t>(options_.steps_per_graph),
                                                          parts_->in_flight.limit());
-            whole = parts_->graphs->hold_at_most(results_ahead_);
+            // Where nothing is known of waits to come, no launch is marked for them.
+            if (results_ahead_ != (std::numeric_limits<std::size_t>::max)())
+                whole = parts_->graphs->hold_at_most(results_ahead_);
         }
         if (!whole)
             parts_->graphs = make_owned<GraphedStages<B>>(core_, graph_options());
