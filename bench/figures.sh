@@ -7,13 +7,15 @@
 # Groups, and the targets of BUILD that they need:
 #   host_time                    pipeline_overhead graph_overhead
 #   shapes shares live ports     pipeline_shapes stage_shares live_input ports
+#   overload (300 s) cameras     live_input live
 #   replays                      graph_overhead graph_replay; PyTorch
 #   ragged                       ragged
 #   schedules                    schedule_choice frozen_encoder gpu_augment masked_giou
 #   reports encoder              frozen_encoder gpu_augment
 #   encoder_pytorch encoder_batches   frozen_encoder; PyTorch
 #   augment augment_pytorch      augment gpu_augment; PyTorch
-#   giou giou_pytorch            masked_giou detector_layers; PyTorch
+#   giou giou_pytorch            masked_giou detector_layers giou; PyTorch
+#   kernels                      frozen_encoder detector_layers resnet18; ncu
 #   resnet18_below (rungs 0 to 5) resnet18_float16 (6, 8) resnet18_compiled (7) resnet18_losses   resnet18; PyTorch
 #   inference                    resnet18
 #   operators pipelines step_cost     the package of examples/pytorch
@@ -82,6 +84,11 @@ replays() {
 }
 shares() { run stage_shares "$bench/stage_shares"; }
 live() { run live_input "$bench/live_input" --check --seconds 2; }
+overload() { run overload "$bench/live_input" --part overload --rows a --side sluice --seconds 300 --check; }
+cameras() {
+    run cameras_30 "$examples/live/live" --backend cuda --rate 30 --seconds 10
+    run cameras_1000 "$examples/live/live" --backend cuda --rate 1000 --seconds 3 --schedule graphed --in-flight 4
+}
 ports() { benchmark ports ports; }
 ragged() { benchmark ragged ragged --benchmark_filter=cuda/; }
 schedules() {
@@ -89,8 +96,14 @@ schedules() {
     script experiments schedule_choice.py "$examples" --rounds 1
 }
 reports() {
-    local batch
-    experiment newcomer frozen_encoder --data examples/data/digits # as a newcomer runs it
+    local turn batch
+    for turn in 1 2 3; do
+        experiment "newcomer_$turn" frozen_encoder --data examples/data/digits # as a newcomer runs it
+    done
+    for turn in 1 2 3 4 5; do
+        experiment "digits_plain_$turn" frozen_encoder --data examples/data/digits --backend cuda --steps 3000 --workers 8
+        experiment "digits_report_$turn" frozen_encoder --data examples/data/digits --backend cuda --steps 3000 --workers 8 --report
+    done
     for batch in 2 8 32; do
         experiment "kernels_encoder_$batch" frozen_encoder --backend cuda --batch "$batch" --steps 200 --warmup 60 --kernels \
             --schedule overlapped,graphed
@@ -112,8 +125,15 @@ encoder() {
                 --steps $((batch == 128 ? 40 : 300)) --warmup 30 --schedule serial,overlapped,graphed
         done
     done
+    local network
+    for network in encoder decoder; do
+        experiment "only_$network" frozen_encoder --backend cuda --batch 8 --only "$network" --steps 500 --warmup 80
+    done
 }
-encoder_pytorch() { script encoder_pytorch frozen_encoder.py "$encoder" --batches 8 --rounds 1 --compiled --losses 0; }
+encoder_pytorch() {
+    script encoder_pytorch frozen_encoder.py "$encoder" --batches 8 --rounds 1 --compiled --losses 0
+    script encoder_bfloat16 frozen_encoder.py "$encoder" --batches 8 --rounds 1 --bfloat16 --losses 0
+}
 encoder_batches() { script encoder_batches frozen_encoder.py "$encoder" --losses 0; }
 augment() {
     local on
@@ -123,10 +143,15 @@ augment() {
         experiment "training_${on}_autotune" gpu_augment --backend cuda --augment "$on" --batch 32 --steps 300 --schedule graphed \
             --algorithms autotune
     done
+    experiment training_sweep gpu_augment --backend cuda --sweep
+    local seed
+    for seed in {1..14}; do
+        experiment "augment_digits_$seed" gpu_augment --backend cuda --data examples/data/digits --seed "$seed"
+    done
 }
 augment_pytorch() {
     script augment_pytorch pytorch/augment.py --part operators --batch 32 256 --only published torchvision "exact, in stages"
-    script training_pytorch pytorch/augment.py --part training --batch 32 --only alone two-streams
+    script training_pytorch pytorch/augment.py --part training --batch 8 16 32 64 128 256 --only alone serial two-streams
 }
 giou() {
     experiment giou masked_giou --backend cuda --part losses --steps 200
@@ -134,24 +159,41 @@ giou() {
     experiment giou_work masked_giou --backend cuda --part work
     experiment detector_bfloat16 masked_giou --backend cuda --part forward
     experiment detector_tf32 masked_giou --backend cuda --part forward --precision tf32
-    benchmark detector_step detector_layers --benchmark_filter=^step
+    benchmark detector_layers detector_layers
+    benchmark giou_by_hand giou --benchmark_filter=cuda/float32/ragged
     experiment giou_digits masked_giou --backend cuda --data examples/data/digits --steps 6000 --schedule serial,overlapped,graphed
 }
-giou_pytorch() { script giou_pytorch pytorch/giou.py --quick; }
+giou_pytorch() {
+    script giou_pytorch pytorch/giou.py --quick
+    script giou_loop_pytorch pytorch/giou.py --part losses --only loop --seconds 0.1
+}
+# By ncu, each with its caches flushed before.
+kernels_of() { run "kernels_of_$1" "${PYTHON:-python3}" bench/kernels.py --json "$out/kernels_of_$1.json" -- "${@:2}"; }
+kernels() {
+    kernels_of encoder "$encoder" --backend cuda --batch 8 --schedule serial --warmup 2 --steps 6
+    kernels_of detector "$bench/detector_layers" --benchmark_filter=^step/bfloat16
+    kernels_of resnet18 "$examples/resnet18/resnet18" --backend cuda --rung 7 --schedule overlapped --algorithms heuristic --warmup 2 --steps 4
+}
 resnet18_below() { rungs resnet18_below --rungs 0,1,2,3,4,5 --losses 0 --no-inference --kernels; }
 resnet18_float16() { rungs resnet18_float16 --rungs 6,8 --losses 0 --no-inference --kernels; }
 resnet18_compiled() { rungs resnet18_compiled --rungs 7 --losses 0 --no-inference --kernels; }
 resnet18_losses() {
     rungs resnet18_losses --only-losses
-    experiment resnet18_digits resnet18 --backend cuda --data digits --rung 8 --epochs 8 # held-out accuracy
+    local batch
+    for batch in 32 64 1024; do
+        experiment "resnet18_digits_$batch" resnet18 --backend cuda --data digits --rung 8 --epochs 8 --batch "$batch" # held-out accuracy
+    done
     experiment resnet18_memory resnet18 --backend cuda --rung 7 --steps 1000             # device memory stays as it is
 }
 inference() { experiment inference resnet18 --backend cuda --inference --steps 500; }
 two_gpus() {
     benchmark shapes_two_gpus pipeline_shapes --benchmark_filter=^two_gpus
     run collectives "$bench/collectives"
-    experiment two_gpus_apart frozen_encoder --backend cuda --decoder-device 1 --steps 500 --warmup 80 --schedule overlapped,graphed
-    experiment two_gpus_decoder frozen_encoder --backend cuda --only decoder --steps 500 --warmup 80 --schedule overlapped,graphed
+    local common=(frozen_encoder --backend cuda --steps 500 --warmup 80 --schedule "serial,overlapped,graphed")
+    experiment two_gpus_one "${common[@]}"
+    experiment two_gpus_apart "${common[@]}" --decoder-device 1
+    experiment two_gpus_decoder "${common[@]}" --only decoder
+    experiment two_gpus_decoder_there "${common[@]}" --only decoder --decoder-device 1
 }
 ranks() {
     local batch exchange common
@@ -189,8 +231,8 @@ pipelines() {
 }
 step_cost() { script step_cost pytorch/step_cost.py; }
 
-groups=" host_time shapes replays shares live ports ragged schedules reports encoder encoder_pytorch encoder_batches augment augment_pytorch
-giou giou_pytorch resnet18_below resnet18_float16 resnet18_compiled resnet18_losses inference two_gpus ranks kills operators pipelines
+groups=" host_time shapes replays shares live overload cameras ports ragged schedules reports encoder encoder_pytorch encoder_batches augment augment_pytorch
+giou giou_pytorch kernels resnet18_below resnet18_float16 resnet18_compiled resnet18_losses inference two_gpus ranks kills operators pipelines
 step_cost "
 for group in "${@:3}"; do
     [[ ${groups//$'\n'/ } == *" $group "* ]] || { echo "figures: there is no group '$group'" >&2; exit 2; }

@@ -2,7 +2,8 @@
 """The graph experiment in PyTorch, to run beside examples/graph_replay on the same GPU.
 
 Prints microseconds a step, launched one by one and as a CUDA graph: a linear layer 150,528 -> 1,000 (in float32, which
-is PyTorch's default, and in TF32), chains of 10, 100 and 1,000 tiny kernels, and an iterative solver. A graph of
+is PyTorch's default, and in TF32), chains of 10, 100 and 1,000 tiny kernels, a loop whose condition the host reads after each
+of 1,000 kernels, and an iterative solver. A graph of
 PyTorch's cannot hold a loop whose length the device decides, so the solver reads its condition back with `.item()`
 once a round; a round is one or eight iterations, launched one by one or as a graph.
 
@@ -61,6 +62,18 @@ def chain(length: int) -> Work:
     def work() -> None:
         for _ in range(length):
             values.mul_(0.75)
+
+    return work
+
+
+def read_back(iterations: int) -> Work:
+    """A kernel, and whether to go on, which the host reads after each."""
+    left = torch.zeros((), device="cuda", dtype=torch.int32)
+
+    def work() -> None:
+        left.fill_(iterations)
+        while left.sub_(1).item() > 0:
+            pass
 
     return work
 
@@ -134,6 +147,8 @@ def main() -> None:
     for length in (10, 100, 1000):
         work = chain(length)
         compare(f"chain:{length}", work, captured(work))
+    read = measure("loop:1000", "serial", read_back(1000))
+    print(f"{'loop:1000':18} {read:12.1f}", flush=True)
     solver = Solver()
     for round_of in (1, 8):
         compare(f"loop/unroll:{round_of}", solver.loop(round_of, False), solver.loop(round_of, True))
