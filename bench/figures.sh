@@ -58,8 +58,9 @@ experiment() { run "$1" "$examples/$2/$2" "${@:3}" --json "$out/$1.json"; }
 script() { run "$1" "${PYTHON:-python3}" "bench/$2" "${@:3}" --json "$out/$1.json"; }
 # Runs it on each of two GPUs by itself, at the same time.
 both_alone() {
-    CUDA_VISIBLE_DEVICES=0 "$@" &
-    CUDA_VISIBLE_DEVICES=1 "$@" || return
+    local visible=${CUDA_VISIBLE_DEVICES:-0,1}
+    CUDA_VISIBLE_DEVICES=${visible%%,*} "$@" &
+    CUDA_VISIBLE_DEVICES=${visible#*,} "$@" || return
     wait $!
 }
 rungs() { script "$1" resnet18.py "$examples/resnet18/resnet18" --rounds 1 "${@:2}"; }

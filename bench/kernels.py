@@ -3,8 +3,8 @@
 
     python3 bench/kernels.py [--json FILE] -- PROGRAM ARGUMENTS…
 
-A step is the shortest row of kernels that the program ends with twice and that has all kernels of the run's second half, so that the
-program should make four steps or more. Prints kernels of one name together, the longest first.
+A step is the shortest row of kernels that comes twice at the end and has all kernels of the run's second half, so that the program
+should make four steps or more. Prints kernels of one name together, the longest first.
 """
 
 import argparse
@@ -38,10 +38,12 @@ def kernels_of(path: str) -> list[dict]:
 
 def last_step(kernels: list[dict]) -> list[dict]:
     names = [kernel["name"] for kernel in kernels]
-    all_of_a_step = set(names[len(names) // 2:])
-    for length in range(1, len(names) // 2 + 1):
-        if names[-length:] == names[-2 * length:-length] and set(names[-length:]) == all_of_a_step:
-            return kernels[-length:]
+    for end in range(len(names), 3 * len(names) // 4, -1):  # a program may end with kernels of no step
+        all_of_a_step = set(names[end // 2:end])
+        for length in range(1, end // 2 + 1):
+            row = names[end - length:end]
+            if row == names[end - 2 * length:end - length] and set(row) == all_of_a_step:
+                return kernels[end - length:end]
     sys.exit(f"kernels.py: of {len(names)} kernels, no row comes twice at the end; give it more steps")
 
 

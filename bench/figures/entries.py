@@ -14,19 +14,15 @@ LEFT_OUT = [
     ("compile_cost.md", "*", 0),  # of compilers; the test bench.compile_cost counts the functions
     ("live_input.md", "Live input", 0),  # what is asked
     ("live_input.md", "A whole program", 0),  # examples/live with its cameras, run by hand
-    ("reports.md", "Cost", 1),  # graphs of whole steps, and digits on a busy host
-    ("frozen_encoder.md", "Results", 0),  # as a newcomer runs it, on a busy host
     ("frozen_encoder.md", "Where the time goes", 0),  # by ncu
     ("frozen_encoder_batches.md", "The frozen encoder on a GPU", 1),  # quotients of the first table, which plot.py writes with it
     ("frozen_encoder_batches.md", "The frozen encoder on a GPU", 2),
     ("gpu_augment.md", "Digits", 0),  # accuracies of 14 seeds
     ("masked_giou.md", "The detector", 1),  # by ncu
-    ("resnet18.md", "What there is to beat", 0),  # PyTorch and the article
+    ("resnet18.md", "What there is to beat", 0),  # the article
     ("resnet18.md", "Present state", 1),  # by ncu
     ("resnet18.md", "Present state", 2),  # sentences
     ("resnet18.md", "Present state", 3),  # how far losses are apart, in several runs
     ("resnet18.md", "Right answers", 0),
-    ("several_gpus.md", "Training", 1),  # clocks
-    ("several_gpus.md", "Training", 2),  # what is left out makes wrong results
     ("several_gpus.md", "Right answers", 0),
 ]

@@ -1,6 +1,6 @@
 """The experiments' pages; query.py says what an entry is."""
 
-from query import GB, H100, MB, PERCENT, US, named, of, sentence, table, times
+from query import GB, MB, PERCENT, US, named, of, sentence, table, times
 
 # --- frozen_encoder.md, reports.md ----------------------------------------------------------------------------------------
 
@@ -28,6 +28,7 @@ def batch_columns(schedule):
             ("ratio", {"value": lambda record: record["sluice"][schedule]["steps_per_second"] / theirs(record), "ratio": True})]
 
 
+DISTURBED = ["best to published order, races removed"]  # the page leaves it out: another program was on the GPU
 EVERY_KIND = [name for names in KINDS.values() for name in names]
 CHOSEN = {"frozen encoder": (1, 8, 32), "augmentation": (8, 32), "box loss": (8, 32, 128)}
 EXPERIMENTS = [f"{name}, batch {batch}" for name, batches in CHOSEN.items() for batch in batches]
@@ -50,6 +51,13 @@ ENCODER = [
     table("frozen_encoder.md", "Schedules", [(name, of("steps_per_second", name)) for name, _ in BY_SCHEDULE],
           [(str(batch), {"case": f"frozen encoder, batch {batch}"}) for batch in (1, 8, 32)], nth=1, file="experiments.json",
           against="serial"),
+    sentence("frozen_encoder.md", r"the encoder makes ([\d,]+) overlapped and ([\d,]+) graphed, the decoder ([\d,]+) and ([\d,]+)",
+             *(of("steps_per_second", file=f"only_{network}.json", schedule=schedule)
+               for network in ("encoder", "decoder") for schedule in ("overlapped", "graphed"))),
+    table("frozen_encoder.md", "Results", BY_SCHEDULE, {"three runs": {"file": "newcomer_*.json"}}, allowed=0.2),
+    sentence("frozen_encoder.md", r"ran at (\d+) steps/s beside ([\d,]+) of ours",
+             of("bfloat16_rows", 0, "pytorch", "bfloat16-forked-graph", "steps_per_second"),
+             of("bfloat16_rows", 0, "sluice", "graphed", "steps_per_second"), file="encoder_bfloat16.json"),
     table("frozen_encoder.md", "Beside PyTorch",
           [("steps/s", of("steps_per_second")), ("peak device memory, MB", of("device_bytes", scale=MB))],
           [(label, {"below": path}) for label, path in ARRANGEMENTS.items()], file="encoder_pytorch.json", batch=8),
@@ -60,10 +68,17 @@ ENCODER = [
            ("best to best", {"value": lambda r: fastest(r, "sluice", KINDS) / fastest(r, "pytorch", EVERY_KIND), "ratio": True}),
            ("best to published order, races removed",
             {"value": lambda r: fastest(r, "sluice", KINDS) / fastest(r, "pytorch", ["streams"]), "ratio": True})],
-          [(str(batch), {"batch": batch}) for batch in (1, 2, 4, 8, 16, 32, 64, 128)], file="encoder_batches.json"),
-    table("reports.md", "Cost", [("without", REPORTED[0]), ("with", REPORTED[1])],
-          [(label, of("steps_per_second", schedule=name)) for label, name in (
-              ("frozen encoder, batch 8: serial", "serial"), ("overlapped", "overlapped"), ("graphed, a graph for each stage", "graphed"))]),
+          [(str(batch), {"batch": batch, "skip": DISTURBED if batch == 32 else []}) for batch in (1, 2, 4, 8, 16, 32, 64, 128)],
+          file="encoder_batches.json"),
+    *(table("reports.md", "Cost", [("without", {"file": f"{plain}_*.json"}), ("with", {"file": f"{report}_*.json"})],
+            [*skipped, *((label, of("steps_per_second", schedule=name)) for label, name in rows)], against="without", **more)
+      for plain, report, skipped, rows, more in (
+          ("encoder_plain", "encoder_report", [], [
+              ("frozen encoder, batch 8: serial", "serial"), ("overlapped", "overlapped"),
+              ("graphed, a graph for each stage", "graphed")], {}),
+          ("digits_plain", "digits_report", [("overlapped", None), ("graphed, a graph for each stage", None)], [
+              ("digits, 8 workers: serial", "serial"), ("overlapped", "overlapped"),
+              ("graphed, a graph for each stage", "graphed")], {"allowed": 0.2}))),
     table("reports.md", "Beside CUPTI",
           [(head, {"line": line, "value": value, "at": at, "ratio": True, "scale": scale})
            for at, schedule in enumerate(("overlapped", "graphed"))
@@ -181,7 +196,7 @@ GIOU = [
     table("masked_giou.md", "The detector", [("sluice", {})],
           {"forward, bfloat16": of("step_microseconds", scale=US, file="detector_bfloat16.json", variant="bfloat16", schedule="serial"),
            "forward, TF32": of("step_microseconds", scale=US, file="detector_tf32.json", variant="tf32", schedule="serial"),
-           "a training step, bfloat16": {"file": "detector_step.json", "name": "step/bfloat16", "value": lambda record:
+           "a training step, bfloat16": {"file": "detector_layers.json", "name": "step/bfloat16", "value": lambda record:
                                          record["real_time"] * {"ns": 1e-6, "us": 1e-3, "ms": 1, "s": 1e3}[record["time_unit"]]}}),
     table("masked_giou.md", "The detector", [("PyTorch, compiled", of("microseconds", scale=US, schedule="back to back"))],
           {"forward, bfloat16": {"part": "detector: bfloat16, compiled"},
@@ -216,7 +231,7 @@ RESNET18 = [
           [("PyTorch", {"piece": 0, "value": lambda record: record["pytorch"][str(record["rung"])]["samples_per_second"]}),
            ("the step alone: PyTorch, sluice", of("pytorch_alone", piece=0))], RUNGS),
     table("resnet18.md", "Present state", [("PyTorch", of("pytorch", "best", "samples_per_second", piece=1))], RUNGS[7:8]),
-    sentence("resnet18.md", r"batch 1 as a graph (\d+), launched one by one (\d+); batch 16 as a graph (\d+), (\d+)\.",
+    sentence("resnet18.md", r"batch 1 as a graph ([\d.]+), launched one by one ([\d.]+) \(\w+\); batch 16 as a graph (\d+) and (\d+)",
              *(of("step_microseconds", batch=batch, schedule=schedule) for batch in (1, 16) for schedule in ("graphed", "serial")),
              file="inference.json"),
 ]

@@ -1,6 +1,6 @@
 """The library's pages: pipelines, graphs, live input, reports, ragged rows; query.py says what an entry is."""
 
-from query import ANY, H100, H200, TAIL, US, named, of, sentence, table, times
+from query import ANY, TAIL, US, named, of, sentence, table, times
 
 # --- pipelines.md, graphs.md ----------------------------------------------------------------------------------------------
 
@@ -49,10 +49,11 @@ PIPELINES = [
            ("one / two", of("on one / on two >= 1.9")), ("two / by hand", of("on two / by_hand on two"))],
           [("*", {})], labels=0, file="shapes_two_gpus.json", name="two_gpus/half_a_millisecond_each"),
     table("pipelines.md", "Two GPUs",
-          [("overlapped", of("steps_per_second", schedule="overlapped")),
+          [("serial", of("steps_per_second", schedule="serial")), ("overlapped", of("steps_per_second", schedule="overlapped")),
            ("graphed, a graph for each stage", of("steps_per_second", schedule="graphed"))],
-          {"the decoder on the other GPU": {"file": "two_gpus_apart.json"},
-           "the decoder alone, on the one GPU": {"file": "two_gpus_decoder.json"}}, nth=1),
+          {label: {"file": f"two_gpus_{name}.json"} for label, name in (
+              ("both on one GPU", "one"), ("the decoder on the other GPU", "apart"), ("the decoder alone, there", "decoder_there"),
+              ("the decoder alone, on the one GPU", "decoder"))}, nth=1),
     table("graphs.md", "A graphed step of a pipeline", PAIRED,
           named({"one graph a step, beside the same graphs by hand": "cuda/two_stage/graphed/beside_graphs",
                  "one graph a step, beside the eager step by hand": "cuda/two_stage/graphed/beside_launches",
@@ -72,6 +73,8 @@ PIPELINES = [
              *((f"chain of {label}", {"part": f"chain:{length}"})
                for label, length in (("10 kernels", 10), ("100", 100), ("1,000", 1000)))], file=file)
       for who, linear, file in (("sluice", "linear", "graph_replay.json"), ("PyTorch", "linear (tf32)", "graphs_pytorch.json"))),
+    table("graphs.md", "Loops that end on the device", [("µs", of("step_microseconds"))],
+          {"PyTorch, condition read with .item()": {"part": "loop:1000"}}, file="graphs_pytorch.json"),
     table("graphs.md", "Loops that end on the device", [("µs", {"scale": US})],
           {"by hand, condition read back after each iteration": of("baseline_ns", name="cuda/while:1000/unroll:1/beside_readback"),
            "while node, body recorded once": of("step_ns", name="cuda/while:1000/unroll:1/beside_graph"),
@@ -121,10 +124,9 @@ LIVE = [
     sentence("live_input.md", r"of 1, 4 and 16 layers ([\d.]+), ([\d.]+) and ([\d.]+) of by hand's rate",
              *(of("by hand / sluice >= 0.99", name=f"token_loop/{layers} layers") for layers in (1, 4, 16)), file="ports.json"),
     *(table("live_input.md", "A share of the GPU",
-            [(f"{card}*: p50", {"value": 0}), *([("p99", None), ("heavy", None)] if card == H100 else []),
-             ("p99", {"value": 1, **TAIL}), *([("heavy", {"value": 4, "ratio": True})] if heavy else [])],
-            [(label, {"line": name}) for label, name in SHARES.items() if (label != "alone") == heavy],
-            file="stage_shares.txt", only=card) for card in (H200, H100) for heavy in (False, True)),
+            [("p50", {"value": 0}), ("p99", {"value": 1, **TAIL}), *([("heavy", {"value": 4, "ratio": True})] if heavy else [])],
+            [(label, {"line": name}) for label, name in SHARES.items() if (label != "alone") == heavy], file="stage_shares.txt")
+      for heavy in (False, True)),
 ]
 
 # --- ragged.md ------------------------------------------------------------------------------------------------------------

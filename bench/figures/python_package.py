@@ -1,6 +1,6 @@
 """The page of the Python package, and that of several GPUs; query.py says what an entry is."""
 
-from query import H100, US, of, sentence, table
+from query import US, of, sentence, table
 
 EAGER = {"allowed": 0.35}  # the host's code
 GIOU = [
@@ -73,11 +73,11 @@ PYTHON = [
              *(of("steps_per_second", name=name, batch=32) for name in ("training alone", "by hand, serial", "by hand, two-streams")),
              *(of("steps_per_second", name=f"sluice, a stage of its own, {schedule}", batch=32)
                for schedule in ("overlapped", "graphed", "automatic")), file="pipelines_augment.json", **EAGER),
-    table("pytorch.md", "Pipelines", [(head, {"value": of_epochs(way), **EAGER}) for head, way in WAYS], [("0332a7a8, H200", {})],
+    table("pytorch.md", "Pipelines", [(head, {"value": of_epochs(way), **EAGER}) for head, way in WAYS], [("*", {})], labels=0,
           nth=1, file="step_cost.json"),
     table("pytorch.md", "Pipelines",
           [(head, {"number": 1, "ratio": True, "value": lambda record, way=way: of_epochs(way)(record) / of_epochs("plain loop")(record)})
-           for head, way in WAYS[1:]], [("0332a7a8, H200", {})], nth=1, file="step_cost.json"),
+           for head, way in WAYS[1:]], [("*", {})], labels=0, nth=1, file="step_cost.json"),
     sentence("pytorch.md", r"a plain loop ([\d,]+), a prefetcher by hand with record_stream ([\d,]+), sluice.prefetch ([\d,]+)",
              *(of("steps_per_second", name=name, batch=8) for name in ("plain loop", "by hand, record_stream", "sluice.prefetch")),
              file="pipelines_prefetch.json", **EAGER),
@@ -87,19 +87,19 @@ PYTHON = [
 
 COLLECTIVES = {"all_reduce": ["all-reduce | 4,096", " | 262,144", " | 2.8 MB", " | 47 MB", " | 89.5 MB", " | 179 MB"],
                "all_gather": ["all-gather | 400,000", " | 800,000", " | 3.2 MB"]}
-RANKS = [("frozen encoder, batch 8, graphed, H100", 8, "graphed"), ("batch 128, graphed, H100", 128, "graphed")]
+RANKS = [("frozen encoder, batch 8, graphed", 8, "graphed"), ("batch 128, graphed", 128, "graphed")]
 SEVERAL = [
     *(table("several_gpus.md", "Training",
             [("one GPU", {"file": f"ranks_{batch}_one.json"}), ("two", {"file": f"ranks_{batch}_shards.json"}),
              ("two, --exchange factors", {"file": f"ranks_{batch}_factors.json"})],
-            {label: of("steps_per_second", schedule=schedule)}, card=H100, against="one GPU") for label, batch, schedule in RANKS),
+            {label: of("steps_per_second", schedule=schedule)}, against="one GPU") for label, batch, schedule in RANKS),
     *(table("several_gpus.md", "Training",
             [("one GPU", {"file": f"ranks_{batch}_one.json"}), ("two", {"file": f"ranks_{batch}_shards.json"})],
             [("the same, overlapped", None)] * skipped + [("the same, overlapped", of("steps_per_second", schedule="overlapped"))],
-            card=H100, against="one GPU") for skipped, batch in enumerate((8, 128))),
+            against="one GPU") for skipped, batch in enumerate((8, 128))),
     table("several_gpus.md", "Collectives",
           [("one by one", {"value": 1}), ("as a graph", {"value": 2}), ("no watch", {"value": 3}), ("as a graph", {"value": 4}),
            ("GB/s", {"value": 5})],
           [(label, {"line": name, "at": at}) for name, labels in COLLECTIVES.items() for at, label in enumerate(labels)], labels=2,
-          file="collectives.txt", card=H100),
+          file="collectives.txt"),
 ]
