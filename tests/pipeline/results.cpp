@@ -264,6 +264,24 @@ TEST_CASE("run: epochs, with submits in between") {
     });
 }
 
+TEST_CASE("run: what was submitted before the first loop is through, in order") {
+    for_each_way([]<class D>(PipelineOptions options) {
+        D dag(words);
+        options.slots = slots_for(dag, options);
+        auto pipeline = dag.pipeline(options);
+        const Inputs<B> inputs(3, words);
+        for (std::size_t number = 0; number < 3; ++number)
+            pipeline.submit(inputs[number]).stays();
+        Source source{make_slot, fill_slot, source_of(4)};
+        std::vector<Word> results, all;
+        for (const auto& result : pipeline.run(source))
+            append(results, result);
+        pipeline.finish();
+        CHECK(dag.memories() == dag.expected({0, 1, 2, 0, 1, 2, 3}, &all));
+        CHECK(results == std::vector<Word>(all.begin() + 3 * words, all.end()));
+    });
+}
+
 TEST_CASE("run: over batches that are no source's") {
     for_each_way([]<class D>(PipelineOptions options) {
         D dag(words);
@@ -312,6 +330,8 @@ TEST_CASE("run: a stage that throws fails the loop, and reset makes it run again
         CHECK(error->batch() == 5);
         CHECK(seen <= 5);
         CHECK(seen >= 4);
+        Source nothing{make_slot, fill_slot, source_of(0)};
+        CHECK(text_of([&] { (void)pipeline.run(nothing).begin(); }).starts_with("run: "));
         throws = false;
         pipeline.reset();
         seen = 0;

@@ -159,6 +159,7 @@ private:
     void use_graphs(bool each_stage);
     std::vector<ScheduleTrial> trials() const;
     void look_at_submit(const SubmitBegin& begin, const GivenBatch<B>& batch);
+    void come_to_rest();
     void end_trial();
     void use(const ScheduleTrial& trial);
     // In pipeline_faults.inl:

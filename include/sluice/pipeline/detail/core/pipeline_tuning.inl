@@ -76,9 +76,7 @@ void PipelineCore<B>::begin_results() {
     or_fail([&] {
         if (executor_->hold_at_most(results_ahead_))
             return;
-        leave();
-        sync();
-        throw_known_fault();
+        come_to_rest();
         options_.graph_each_stage = true;
         use({.schedule = Schedule::graphed, .graph_each_stage = true});
     });
@@ -121,14 +119,20 @@ void PipelineCore<B>::look_at_submit(const SubmitBegin& begin, const GivenBatch<
     watched_ = tuning_ || core_.times;
 }
 
+// All that was submitted is through.
+template <Backend B>
+void PipelineCore<B>::come_to_rest() {
+    leave();
+    sync();
+    throw_known_fault();
+}
+
 // The pipeline is to come to rest, and may go on in another way.
 template <Backend B>
 void PipelineCore<B>::end_trial() {
     tuning_ = false; // This rest is the trial's own.
     try {
-        leave();
-        sync();
-        throw_known_fault();
+        come_to_rest();
     } catch (...) {
         tuning_ = true;
         throw;
