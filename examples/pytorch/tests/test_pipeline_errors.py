@@ -5,7 +5,8 @@ import pickle
 
 import pytest
 import torch
-from small_training import SCHEDULES, batches
+from graphing_device import GraphingDevice
+from small_training import SCHEDULES, Training, batches
 
 import sluice
 
@@ -184,3 +185,78 @@ def test_a_generator_is_closed_with_the_loop(device, schedule, how):
         pass
     assert closed == [True]
     assert len(list(run(loader()))) == 50 if how != "stage" else True
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("where", ["stage", "loader"])
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_comes_after_the_results_before_it(by_library, schedule, where, kind):
+    def loader():
+        for i in range(30):
+            if where == "loader" and i == 20:
+                raise kind
+            yield torch.full((2,), float(i))
+
+    def stage(x):
+        if where == "stage" and float(x[0]) == 20:
+            raise kind
+        return x + 1
+
+    run, found = sluice.pipeline(stage, lambda x: x * 2, schedule=schedule, device=GraphingDevice()), []
+    with pytest.raises(kind):
+        for x in run(loader()):
+            found.append(x[0].item())
+    assert found == [2.0 * (i + 1) for i in range(20)] and run.sync() == run.state_dict()["batches"] == 20
+    assert len(list(run([torch.zeros(2)] * 30))) == 30
+
+
+@pytest.mark.parametrize("made", ["pipeline", "prefetch"])
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, ValueError])
+def test_a_loop_that_ends_before_an_interrupt_came_does_not_swallow_it(device, made, kind):
+    def loader():
+        yield from (torch.full((2,), float(i)) for i in range(5))
+        raise kind
+
+    run = sluice.pipeline(lambda x: x + 1, device=device)(loader()) if made == "pipeline" else iter(sluice.prefetch(loader(), device))
+    for _ in range(5):
+        next(run)
+    if kind is ValueError:
+        run.close()
+    else:
+        with pytest.raises(kind):
+            run.close()
+
+
+class InterruptedDevice(GraphingDevice):
+    """Interrupts its capture of that number, when the stage's code has run."""
+
+    def __init__(self, number, parameters):
+        super().__init__()
+        self.number, self.parameters, self.gradients = number, list(parameters), None
+
+    def capture(self, stream, work, memory, generators):
+        def interrupted():
+            work()
+            raise KeyboardInterrupt
+
+        if self.captures != self.number:
+            return super().capture(stream, work, memory, generators)
+        self.gradients = [parameter.grad for parameter in self.parameters]
+        return super().capture(stream, interrupted, memory, generators)
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_an_interrupted_capture_leaves_no_trace(number):
+    """Weights and the optimizer are those of a plain loop up to the batch. A capture computes no gradients, so none of its are left."""
+    training, other, data, found = Training("cpu"), Training("cpu"), batches(30), []
+    device = InterruptedDevice(number, training.decoder.parameters())
+    run = training.pipeline(device, "graphed")
+    with pytest.raises(KeyboardInterrupt):
+        for loss in run(data):
+            found.append(loss.item())
+    assert all(parameter.grad is before for parameter, before in zip(device.parameters, device.gradients))
+    assert found == [other.train(*other.encode(*batch)).item() for batch in data[:len(found)]]
+    assert all(map(torch.equal, training.decoder.parameters(), other.decoder.parameters()))
+    state = [[each["momentum_buffer"] for each in one.optimizer.state.values()] for one in (training, other)]
+    assert len(state[0]) == len(state[1]) and all(map(torch.equal, *state))
+    assert [loss.item() for loss in run(data)] == [other.train(*other.encode(*batch)).item() for batch in data]

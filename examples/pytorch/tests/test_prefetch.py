@@ -368,3 +368,16 @@ def test_delays_and_memory_on_a_device(size):
             torch.cuda.synchronize()
             before = torch.cuda.memory_reserved()
     assert torch.cuda.memory_reserved() == before
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, OSError])
+def test_what_the_loader_raises_comes_after_its_batches(device, kind):
+    def loader():
+        yield from (torch.full((2,), float(i)) for i in range(7))
+        raise kind
+
+    ahead, found = sluice.prefetch(loader(), device), []
+    with pytest.raises(kind):
+        for x in ahead:
+            found.append(x[0].item())
+    assert found == list(range(7)) and ahead.state_dict()["batches"] == 7

@@ -271,6 +271,9 @@ class StageGraphs:
             graph, outputs = self.device.capture(stream, work, self.memory[shares], reach.generators)
         except Exception as error:  # whatever a stage does that cannot be captured
             reason = str(error)
+        except BaseException:  # an interrupt, which is the loop's affair
+            undo.undo()
+            raise
         else:
             changed = reach.guard.difference()
             other = [key for key in watch.codes if key not in reach.watch.codes]

@@ -161,7 +161,7 @@ class Iteration:
         graphed = self.current_schedule() == "graphed" and self.device.has_graphs
         submit, ends = self.submit_graphed if graphed else self.submit, self.ends[0]
         index = handed = self.begun
-        failure: Optional[Exception] = None
+        failure: Optional[BaseException] = None
         waiting: collections.deque = collections.deque()
         if self.pushed is not NONE:
             source = itertools.chain([self.pushed], source)
@@ -172,13 +172,10 @@ class Iteration:
                 if batch is NONE or (choice is not None and self.changes(batch)):
                     break
                 waiting.append(submit(index, batch, ends))
-            except Exception as error:
+            except BaseException as error:
                 self.steps.restore()
                 failure = error
                 break
-            except BaseException:
-                self.steps.restore()
-                raise
             batch = NONE
             self.begun = index = index + 1
             if index - handed == slots:
@@ -189,17 +186,21 @@ class Iteration:
             elif index - handed == slots - 1:
                 ends = self.ends[1]  # from now on, a batch's end is followed by a result
         batch = NONE
-        while waiting:
-            self.steps.read(self.plan.read(handed % slots))
-            if verification is not None:
-                verification.compare(handed, waiting[0])
-            handed += 1
-            yield waiting.popleft()
-        if failure is not None:
-            try:
+        try:
+            while waiting:
+                self.steps.read(self.plan.read(handed % slots))
+                if verification is not None:
+                    verification.compare(handed, waiting[0])
+                handed += 1
+                yield waiting.popleft()
+            if failure is not None:
                 raise failure
-            finally:
-                del failure  # whose traceback holds this frame
+        except GeneratorExit:
+            if failure is not None and not isinstance(failure, Exception):
+                raise failure  # the body's `break` is no answer to an interrupt
+            raise
+        finally:
+            del failure  # whose traceback holds this frame
 
     def leave(self, clean: bool) -> None:
         """Everything that the caller enqueues from now on comes after the batches. After an error nothing is under way."""

@@ -147,14 +147,14 @@ class Prefetch:
         source = position.begin(self.loader)
         ready, prefetched, number = None, steps.prefetched, self.first
         waiting: collections.deque = collections.deque()  # batches with their sets
-        failure: Optional[Exception] = None
+        failure: Optional[BaseException] = None
         placed = 0
         while True:
             try:
                 batch = next(source)
             except StopIteration:
                 break
-            except Exception as error:  # which comes when its turn is, after the batches before it
+            except BaseException as error:  # which comes when its turn is, after the batches before it
                 failure = error
                 break
             if position.is_stateful:
@@ -186,16 +186,20 @@ class Prefetch:
                 if self.whole[waiting[0][1]]:
                     self.give_away(waiting[0][1])
                 yield waiting.popleft()[0]
-        while waiting:
-            steps.read(plan.read(waiting[0][1]))
-            position.passed()
-            self.give_away(waiting[0][1])
-            yield waiting.popleft()[0]
-        if failure is not None:
-            try:
+        try:
+            while waiting:
+                steps.read(plan.read(waiting[0][1]))
+                position.passed()
+                self.give_away(waiting[0][1])
+                yield waiting.popleft()[0]
+            if failure is not None:
                 raise failure
-            finally:
-                del failure  # whose traceback holds this frame
+        except GeneratorExit:
+            if failure is not None and not isinstance(failure, Exception):
+                raise failure  # the body's `break` is no answer to an interrupt
+            raise
+        finally:
+            del failure  # whose traceback holds this frame
         position.end()
 
     def ready(self) -> Optional[tuple]:

@@ -166,9 +166,9 @@ class Submission:
         state = way[STATE]
         try:
             data = work(way, index, slot, batch, None if ends is self.ends[0] else True, *chain)
-        except Exception as error:
+        except BaseException as error:
             place, state[0] = state[0], None
-            if place is None:
+            if place is None or not isinstance(error, Exception):
                 raise
             raise stage_error(self.stages[place].name, index, error) from error
         if state[1] is not None:
