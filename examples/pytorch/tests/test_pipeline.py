@@ -160,7 +160,7 @@ class TestVerify:
 
     def test_schedules_that_differ(self):
         def make(schedule: str) -> sluice.Pipeline:
-            return sluice.pipeline(lambda x: x + len(schedule), device="cpu")
+            return sluice.pipeline(lambda x: x + len(schedule), schedule=schedule, device="cpu")
 
         with pytest.raises(sluice.VerifyError, match="batch 0 of overlapped differs from serial"):
             sluice.verify_schedules(make, [torch.zeros(1)])

@@ -76,3 +76,39 @@ def test_arrays_are_compared(device):
 
     with pytest.raises(sluice.VerifyError, match="batch 0 differs"):
         list(sluice.pipeline(stage, device=device, verify=True)([torch.zeros(1)] * 3))
+
+
+@pytest.mark.parametrize("schedule", ["serial", "overlapped", "graphed", "automatic"])
+def test_a_stage_may_write_its_batch(device, schedule):
+    data = [torch.full((3,), float(i)) for i in range(40)]
+    run = sluice.pipeline(lambda x: x.mul_(2), lambda x: x.add_(1), schedule=schedule, device=device, verify=True)
+    assert [x[0].item() for x in run(data)] == [2.0 * i + 1 for i in range(40)]
+
+
+@pytest.mark.parametrize("schedule", ["serial", "overlapped", "graphed", "automatic"])
+@pytest.mark.parametrize("number", [0, 3, 30])
+def test_an_error_is_that_of_the_loop(device, schedule, number):
+    """Of its stage and batch, after all results before it, with the weights of these."""
+    data = [torch.full((4, 6), float(i)).to(device) for i in range(40)]
+    learner, plain = (Learner(device, torch.optim.SGD) for _ in range(2))
+
+    def step(x):
+        if float(x[0, 0]) == number:
+            raise ValueError("no")
+        return learner.step(x)
+
+    run, found = sluice.pipeline(step, schedule=schedule, device=device, verify=True, state=[learner.model, learner.optimizer]), []
+    with pytest.raises(sluice.StageError, match=f"batch {number}: ValueError: no"):
+        for loss in run(data):
+            found.append(loss.item())
+    assert found == [plain.step(x).item() for x in data[:number]]
+    assert all(map(torch.equal, learner.model.state_dict().values(), plain.model.state_dict().values()))
+
+
+@pytest.mark.parametrize("make, batches, kind, message", [
+    (lambda schedule: sluice.pipeline(abs, device="cpu"), [torch.zeros(1)], ValueError, r"make\('serial'\) gave sluice.pipeline\(abs, "),
+    (lambda schedule: None, [torch.zeros(1)], ValueError, r"make\('serial'\) gave None, expected a pipeline of that schedule"),
+    (lambda schedule: sluice.pipeline(abs, schedule=schedule, device="cpu"), 5, TypeError, "the loader is 5")])
+def test_what_is_compared_is_of_its_kind(make, batches, kind, message):
+    with pytest.raises(kind, match=f"sluice.verify_schedules: {message}"):
+        sluice.verify_schedules(make, batches)

@@ -9,6 +9,7 @@ from typing import Any, Callable, Iterable, Iterator, Sequence
 import torch
 from torch.utils import _pytree as pytree
 
+from sluice.pipelines.intake import require_batches
 from sluice.pipelines.trees import as_tensor, leaves_of, map_batch, same_bits
 
 
@@ -106,15 +107,19 @@ class Verification:
         saved = [Saved(named) for named in self.state]
         numbers = self.random_state()
         self.expected = []
-        for batch in held:
-            data = map_batch(lambda tensor: tensor.to(pipeline.device.device), batch)
-            for running in pipeline.stages:
-                data = call(running.given.function, data)
-            self.expected.append(copied(data))
-        pipeline.device.synchronize()
-        for state in saved:
-            state.put_back()
-        self.restore(numbers)
+        try:
+            for batch in held:
+                data = map_batch(lambda tensor: tensor.to(pipeline.device.device, copy=True), batch)
+                for running in pipeline.stages:
+                    data = call(running.given.function, data)
+                self.expected.append(copied(data))
+        except Exception:
+            pass  # the loop comes to that batch, too
+        finally:
+            pipeline.device.synchronize()
+            for state in saved:
+                state.put_back()
+            self.restore(numbers)
         pipeline.enter()
         return itertools.chain(held, source)
 
@@ -145,11 +150,15 @@ def verify_schedules(make: Callable[[str], Any], batches: Iterable,
     """Calls `make(schedule)` for each schedule, which returns a pipeline from the same start each time, runs it over
     `batches`, and raises `VerifyError` where a result differs in a bit from those of the first schedule. Returns how many
     results each had."""
+    require_batches("verify_schedules", batches)
     kept = [copied(batch) for batch in batches]
     expected: list[Any] = []
     counts = {}
     for place, schedule in enumerate(schedules):
-        results = [copied(result) for result in make(schedule)(kept)]
+        run = make(schedule)
+        if not callable(run) or getattr(run, "schedule", schedule) != schedule:
+            raise ValueError(f"sluice.verify_schedules: make({schedule!r}) gave {run!r}, expected a pipeline of that schedule")
+        results = [copied(result) for result in run(kept)]
         counts[schedule] = len(results)
         if place == 0:
             expected = results
