@@ -3,6 +3,7 @@
 import copy
 import pickle
 
+import numpy
 import pytest
 import torch
 from graphing_device import GraphingDevice
@@ -150,10 +151,50 @@ def test_a_prefetched_loader_is_refused(device, schedule):
     (lambda device: sluice.pipeline(abs, device=device).load_state_dict(3), "sluice.pipeline: the state is a int, expected what state_dict"),
     (lambda device: sluice.prefetch([], device).load_state_dict(None), "sluice.prefetch: the state is a NoneType, expected what"),
     (lambda device: sluice.stage(abs, priority="a"), "sluice.stage: priority is 'a', expected an integer"),
-    (lambda device: sluice.stage(abs, graph="yes"), "sluice.stage: graph is 'yes', expected True, False or None")])
+    (lambda device: sluice.stage(abs, graph="yes"), "sluice.stage: graph is 'yes', expected True or False"),
+    (lambda device: sluice.stage(abs, name=3), "sluice.stage: name is 3, expected a string"),
+    (lambda device: sluice.stage(torch.optim.SGD([torch.zeros(1)])), "sluice.stage: SGD .* was given, expected a callable"),
+    (lambda device: sluice.stage(abs, shares=torch.nn.ReLU().parameters()), "sluice.stage: shares has <generator .*, expected a model"),
+    (lambda device: sluice.stage(abs, shares=["encoder"]), "sluice.stage: shares has 'encoder', expected a model"),
+    (lambda device: sluice.stage(abs, shares=torch.nn.ReLU().state_dict()), "sluice.stage: shares has OrderedDict.*, expected a model"),
+    (lambda device: sluice.pipeline(abs, device=device, reuse="no"), "sluice.pipeline: reuse is 'no', expected True or False"),
+    (lambda device: sluice.pipeline(abs, device=device, verify=2), "sluice.pipeline: verify is 2, expected True or False"),
+    (lambda device: sluice.pipeline(abs, device=device, state=None), "sluice.pipeline: state is None, expected a list of modules"),
+    (lambda device: sluice.prefetch([], device, reuse=None), "sluice.prefetch: reuse is None, expected True or False"),
+    (lambda device: sluice.prefetch(sluice.prefetch([], device), device), "sluice.prefetch: the loader is a sluice.prefetch")])
 def test_what_is_given_is_of_its_kind(device, made, message):
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises(TypeError, match=message) as error:
         made(device)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("given", ["nonsense", "", -1, True, 1.5, [], "CPU", "cuda:x", torch.nn.ReLU()])
+def test_a_device_is_named(given):
+    for made in (lambda: sluice.pipeline(abs, device=given), lambda: sluice.prefetch([], given)):
+        with pytest.raises(ValueError, match="sluice: the device is .*, expected 'cpu', 'cuda', or the number of a CUDA device"):
+            made()
+
+
+@pytest.mark.parametrize("given, message", [
+    ({"batches": "x"}, "the state's batches are 'x'"), ({"batches": -1}, "the state's batches are -1"),
+    ({"random": "x"}, "the state's random is 'x'"), ({"generator": torch.zeros(1)}, "the state's generator is tensor")])
+def test_a_state_is_looked_at_when_it_is_given(device, given, message):
+    for one in (sluice.pipeline(abs, device=device), sluice.prefetch([], device)):
+        with pytest.raises(ValueError, match=f"{message}.*, expected what state_dict"):
+            one.load_state_dict({**one.state_dict(), **given})
+
+
+def test_flags_of_numpy_and_nothing_shared(device):
+    """`graph=0` and NumPy's False are False, and what shares nothing has a stream of its own."""
+    for graph in (0, numpy.False_):
+        assert sluice.stage(abs, graph=graph).graph is False
+    run = sluice.pipeline(sluice.stage(abs, shares=None), sluice.stage(abs, shares=None), device=device)
+    assert run.stages[0].stream is not run.stages[1].stream
+    model = torch.nn.ReLU()
+    run = sluice.pipeline(sluice.stage(abs, shares={model}), sluice.stage(abs, shares={model}), device=device)
+    assert run.stages[0].stream is run.stages[1].stream
+    run = sluice.pipeline(abs, device=device, verify=True, state=torch.nn.Linear(2, 2))
+    assert len(list(run([torch.zeros(1)] * 4))) == 4
 
 
 @pytest.mark.parametrize("schedule", ["serial", "overlapped", "graphed", "automatic"])
@@ -225,6 +266,39 @@ def test_a_loop_that_ends_before_an_interrupt_came_does_not_swallow_it(device, m
     else:
         with pytest.raises(kind):
             run.close()
+
+
+@pytest.mark.parametrize("made", ["pipeline", "prefetch"])
+def test_a_loader_that_raises_while_batches_are_skipped(device, made):
+    """The state is for the next iteration, and the program's random numbers are as before."""
+    broken = [False]
+
+    def batches_of(number):
+        for i in range(9):
+            if broken[0] and i == 2:
+                raise OSError("the disk")
+            yield torch.full((2,), float(i)) + torch.rand(2)
+
+    class Loader:
+        def __iter__(self):
+            return batches_of(9)
+
+    one = sluice.pipeline(lambda x: x + 0, schedule="serial", device=device) if made == "pipeline" else sluice.prefetch(Loader(), device)
+    results = (lambda: one(Loader())) if made == "pipeline" else (lambda: iter(one))
+    first = [x.clone() for x in results()]
+    torch.manual_seed(7)
+    for number, _ in enumerate(results()):
+        if number == 4:
+            state = one.state_dict()
+            break
+    rest = torch.manual_seed(7) and [x.clone() for x in results()][5:]
+    one.load_state_dict(state)
+    broken[0], numbers = True, torch.get_rng_state()
+    with pytest.raises(OSError):
+        next(iter(results()))
+    assert torch.equal(torch.get_rng_state(), numbers) and one.state_dict()["batches"] == 5
+    broken[0] = False
+    assert len(first) == 9 and [float(x[0]) // 1 for x in results()] == [float(x[0]) // 1 for x in rest] == [5, 6, 7, 8]
 
 
 class InterruptedDevice(GraphingDevice):

@@ -11,6 +11,19 @@ Offsets = Union[torch.Tensor, Sequence[int]]
 INTEGERS = (torch.int32, torch.int16, torch.int8, torch.uint8, torch.uint16, torch.uint32, torch.uint64)
 
 
+def shown(value: Any) -> str:
+    """What was given, in a sentence."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def flag_of(name: str, argument: str, value: Any) -> bool:
+    """Of Python or NumPy."""
+    if type(value).__name__ not in ("bool", "bool_") and not (isinstance(value, int) and value in (0, 1)):
+        raise TypeError(f"sluice.{name}: {argument} is {shown(value)}, expected True or False")
+    return bool(value)
+
+
 def require_tensors(name: str, **given: object) -> None:
     """Dense ones, or nested, of one device."""
     where: Any = None

@@ -9,6 +9,7 @@ from typing import Any, Callable, ContextManager, Optional, Sequence, Union
 
 import torch
 
+from sluice.arguments import shown
 from sluice.pipelines.captures import GraphMemory, capture, moved
 from sluice.pipelines.compiled import CompiledCopies, CompiledSteps, library
 from sluice.pipelines.plan import CALLER, CURRENT, RECORD, RESTORE, Plan, Steps
@@ -115,7 +116,7 @@ class CudaDevice:
         elif isinstance(stream, int) and stream > 2:  # 0, 1 and 2 name default streams
             taken = torch.cuda.ExternalStream(stream, self.device)
         else:
-            raise ValueError(f"sluice.stage: the stream is {stream!r}; expected a torch.cuda.Stream, an object with "
+            raise ValueError(f"sluice.stage: the stream is {shown(stream)}; expected a torch.cuda.Stream, an object with "
                              "__cuda_stream__, or the handle of a stream that is not a default one")
         if taken.device != self.device:
             raise ValueError(f"sluice.stage: the stream is one of {taken.device}, expected {self.device}, the pipeline's")
@@ -249,14 +250,19 @@ def device_of(device: Union[None, int, str, torch.device, Device]) -> Device:
     """CUDA's current device where there is one, unless another is named; a number is one of CUDA's."""
     if device is None:
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    if not isinstance(device, (int, str, torch.device)):
+    if isinstance(device, (CpuDevice, CudaDevice)):
         return device
-    named = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
+    try:
+        named = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
+    except (RuntimeError, TypeError):
+        raise ValueError(f"sluice: the device is {shown(device)}, expected 'cpu', 'cuda', or the number of a CUDA device") from None
     if named.type == "cpu":
         return CpuDevice()
     if named.type == "cuda":
         if not torch.cuda.is_available():
             raise ValueError(f"sluice: the device is '{named}', and PyTorch finds no CUDA device; expected 'cpu'")
+        if named.index is not None and named.index >= torch.cuda.device_count():
+            raise ValueError(f"sluice: the device is '{named}', expected one below {torch.cuda.device_count()}, which PyTorch finds")
         return CudaDevice(named)
     raise ValueError(f"sluice: the device is '{named}', expected 'cpu' or 'cuda'")
 

@@ -6,6 +6,7 @@ from typing import Any, Optional, Sequence
 
 import torch
 
+from sluice.arguments import shown
 from sluice.pipelines.compiled import UNHANDLED
 from sluice.pipelines.devices import Device
 from sluice.pipelines.holders import Baseline, storages_of
@@ -242,11 +243,11 @@ def strides_of_copy(tensor: torch.Tensor) -> tuple[int, ...]:
 
 def require_batches(name: str, loader: Any) -> None:
     if not any(hasattr(loader, way) for way in ("__iter__", "__getitem__")):
-        raise TypeError(f"sluice.{name}: the loader is {loader!r}, expected what gives batches in a for loop, such as a DataLoader")
+        raise TypeError(f"sluice.{name}: the loader is {shown(loader)}, expected what gives batches in a for loop, such as a DataLoader")
 
 
 def checked_slots(name: str, slots: Optional[int], least: int, default: int) -> int:
     slots = default if slots is None else slots
     if not isinstance(slots, int) or slots < least:
-        raise ValueError(f"sluice.{name}: slots is {slots!r}, expected an integer of {least} or more")
+        raise ValueError(f"sluice.{name}: slots is {shown(slots)}, expected an integer of {least} or more")
     return slots

@@ -6,6 +6,7 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union
 
 import torch
 
+from sluice.arguments import flag_of, shown
 from sluice.pipelines.chains import Chains
 from sluice.pipelines.choice import AutomaticChoice
 from sluice.pipelines.devices import Device, device_of
@@ -66,7 +67,10 @@ class Pipeline(Iteration, Submission, Layout):
     def __init__(self, stages: Sequence[Union[Callable, Stage]], schedule: str, slots: Optional[int],
                  device: Union[None, int, str, torch.device, Device], reuse: bool, verify: bool, state: Sequence[Any],
                  timed_batches: int) -> None:
-        require_valid(stages, schedule, state)
+        if hasattr(state, "state_dict"):
+            state = [state]
+        require_valid(stages, schedule, state, timed_batches)
+        reuse, verify = flag_of("pipeline", "reuse", reuse), flag_of("pipeline", "verify", verify)
         self.schedule = schedule
         self.device = device_of(device)
         self.slots = checked_slots("pipeline", slots, 2, len(stages) + 1)  # the copy is one more
@@ -152,11 +156,15 @@ class Pipeline(Iteration, Submission, Layout):
                         "made by sluice.pipeline(...)")
 
 
-def require_valid(stages: Sequence[Any], schedule: str, state: Sequence[Any]) -> None:
+def require_valid(stages: Sequence[Any], schedule: str, state: Sequence[Any], timed_batches: int) -> None:
     if not stages:
         raise ValueError("sluice.pipeline: there are no stages, expected at least one callable")
     if schedule not in SCHEDULES:
-        raise ValueError(f"sluice.pipeline: schedule is {schedule!r}, expected one of {', '.join(SCHEDULES)}")
+        raise ValueError(f"sluice.pipeline: schedule is {shown(schedule)}, expected one of {', '.join(SCHEDULES)}")
+    if not isinstance(timed_batches, int) or timed_batches < 0:
+        raise ValueError(f"sluice.pipeline: timed_batches is {shown(timed_batches)}, expected an integer of 0 or more")
+    if not hasattr(state, "__iter__"):
+        raise TypeError(f"sluice.pipeline: state is {shown(state)}, expected a list of modules and optimizers")
     for named in state:
         if not (hasattr(named, "state_dict") and hasattr(named, "load_state_dict")):
             raise TypeError(f"sluice.pipeline: state has a {type(named).__name__}, expected objects with state_dict() and "

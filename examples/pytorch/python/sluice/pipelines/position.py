@@ -8,6 +8,7 @@ from typing import Any, Callable, Iterable, Iterator, Optional
 
 import torch
 
+from sluice.arguments import shown
 from sluice.pipelines.trees import attribute_of
 
 
@@ -27,8 +28,16 @@ class Position:
         self.done: Optional[Callable[[], int]] = None
 
     def begin(self, loader: Iterable) -> Iterator[Any]:
-        """The loader's iterator, behind the batches that a loaded state says were handed out."""
+        """The loader's iterator, behind the batches that a loaded state says were handed out. Where the loader raises, the state is for
+        the next iteration."""
         resumed, self.resumed = self.resumed, None
+        try:
+            return self.begun(loader, resumed)
+        except BaseException:
+            self.resumed = resumed
+            raise
+
+    def begun(self, loader: Iterable, resumed: Optional[dict[str, Any]]) -> Iterator[Any]:
         self.loader, self.reached, self.done = loader, None, None
         self.is_stateful = all(attribute_of(loader, name) is not None for name in ("state_dict", "load_state_dict"))
         self.batches = 0 if resumed is None else resumed["batches"]
@@ -43,13 +52,15 @@ class Position:
             return iter(loader)
         now = torch.get_rng_state()
         self.start = {"random": resumed["random"], "generator": resumed["generator"]}
-        torch.set_rng_state(resumed["random"])
-        if resumed["generator"] is not None and self.generator() is not None:
-            self.generator().set_state(resumed["generator"])
-        source = iter(loader)
-        for _ in range(self.batches):
-            next(source, None)
-        torch.set_rng_state(now)
+        try:
+            torch.set_rng_state(resumed["random"])
+            if resumed["generator"] is not None and self.generator() is not None:
+                self.generator().set_state(resumed["generator"])
+            source = iter(loader)
+            for _ in range(self.batches):
+                next(source, None)
+        finally:
+            torch.set_rng_state(now)
         return source
 
     def follow(self, loader: Iterable, begun: Callable[[], int]) -> Iterator[Any]:
@@ -113,4 +124,10 @@ class Position:
         missing = {"batches", "loader", "random", "generator"} - set(state)
         if missing:
             raise ValueError(f"sluice.{self.owner}: the state has no {', '.join(sorted(missing))}; expected what state_dict() gave")
+        batches = state["batches"]
+        if not isinstance(batches, int) or batches < 0:
+            raise ValueError(f"sluice.{self.owner}: the state's batches are {shown(batches)}, expected what state_dict() gave")
+        for name in ("random", "generator"):
+            if state[name] is not None and getattr(state[name], "dtype", None) is not torch.uint8:
+                raise ValueError(f"sluice.{self.owner}: the state's {name} is {shown(state[name])}, expected what state_dict() gave")
         self.resumed = dict(state)

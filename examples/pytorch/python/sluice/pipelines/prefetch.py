@@ -8,6 +8,7 @@ from typing import Any, Iterable, Iterator, Optional, Union
 
 import torch
 
+from sluice.arguments import flag_of
 from sluice.pipelines.chains import CONSTANTS, fixed
 from sluice.pipelines.compiled import UNHANDLED
 from sluice.pipelines.devices import Device, device_of
@@ -85,12 +86,14 @@ class Prefetch:
 
     def __init__(self, loader: Iterable, device: Union[None, int, str, torch.device, Device], slots: int, reuse: bool) -> None:
         require_batches("prefetch", loader)
+        if isinstance(loader, Prefetch):
+            raise TypeError("sluice.prefetch: the loader is a sluice.prefetch, whose memory becomes another batch's; expected its loader")
         self.loader = loader
         self.device = device_of(device)
         self.slots = checked_slots("prefetch", slots, 2, 2)
         self.stream = self.device.stream()
         self.sets = self.slots + 1  # the consumer may read the batch before until it asks for the next but one
-        self.intake = Intake(self.device, self.sets, reuse)  # its slots' memory
+        self.intake = Intake(self.device, self.sets, flag_of("prefetch", "reuse", reuse))  # its slots' memory
         self.plan = Waits(self.sets)
         self.steps = self.device.steps(self.plan, [self.stream])
         self.sources: list[list[torch.Tensor]] = [[] for _ in range(self.sets)]  # what is copied from, held until it is

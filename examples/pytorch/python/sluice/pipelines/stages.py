@@ -7,6 +7,7 @@ from typing import Any, Callable, Optional
 
 import torch
 
+from sluice.arguments import flag_of, shown
 from sluice.pipelines.devices import Device
 from sluice.pipelines.graphs import StageGraphs
 from sluice.pipelines.holders import Baseline, storages_of
@@ -60,13 +61,23 @@ def stage(function: Callable, name: Optional[str] = None, *, stream: Any = None,
     run on one stream, in the order of a plain loop. What is not named is found where it shows in the first batches, with a warning.
     """
     if not callable(function):
-        raise TypeError(f"sluice.stage: {function!r} was given, expected a callable")
+        raise TypeError(f"sluice.stage: {shown(function)} was given, expected a callable")
+    if not isinstance(name, (str, type(None))):
+        raise TypeError(f"sluice.stage: name is {shown(name)}, expected a string")
     if not isinstance(priority, int):
-        raise TypeError(f"sluice.stage: priority is {priority!r}, expected an integer")
-    if graph not in (None, True, False):
-        raise TypeError(f"sluice.stage: graph is {graph!r}, expected True, False or None")
-    return Stage(function, name or attribute_of(function, "__name__", type(function).__name__), stream, priority, graph,
-                 tuple(shares) if isinstance(shares, (tuple, list)) else (shares,))
+        raise TypeError(f"sluice.stage: priority is {shown(priority)}, expected an integer")
+    if graph is not None:
+        graph = flag_of("stage", "graph", graph)
+    return Stage(function, name or attribute_of(function, "__name__", type(function).__name__), stream, priority, graph, shared(shares))
+
+
+def shared(shares: Any) -> tuple:
+    """What is known by identity: two calls of `parameters()` or `state_dict()`, and equal strings, may be the same or not."""
+    objects = () if shares is None else tuple(shares) if isinstance(shares, (tuple, list, set, frozenset)) else (shares,)
+    for each in objects:
+        if each is None or isinstance(each, (dict, str, bytes, int, float)) or hasattr(each, "__next__"):
+            raise TypeError(f"sluice.stage: shares has {shown(each)}, expected a model, or a list of models, which other stages name too")
+    return objects
 
 
 class RunningStage:

@@ -9,6 +9,7 @@ from typing import Any, Callable, Iterable, Iterator, Sequence
 import torch
 from torch.utils import _pytree as pytree
 
+from sluice.arguments import shown
 from sluice.pipelines.intake import require_batches
 from sluice.pipelines.trees import as_tensor, leaves_of, map_batch, same_bits
 
@@ -157,7 +158,7 @@ def verify_schedules(make: Callable[[str], Any], batches: Iterable,
     for place, schedule in enumerate(schedules):
         run = make(schedule)
         if not callable(run) or getattr(run, "schedule", schedule) != schedule:
-            raise ValueError(f"sluice.verify_schedules: make({schedule!r}) gave {run!r}, expected a pipeline of that schedule")
+            raise ValueError(f"sluice.verify_schedules: make({schedule!r}) gave {shown(run)}, expected a pipeline of that schedule")
         results = [copied(result) for result in run(kept)]
         counts[schedule] = len(results)
         if place == 0:
