@@ -33,14 +33,32 @@ inline int extent(const char* op, const char* name, std::int64_t value) {
     return static_cast<int>(value);
 }
 
+/// What numbers are drawn from, or an error that names it.
+inline augment::Interval interval_of(const char* op, const char* name, double least, double most,
+                                     bool positive) {
+    const augment::Interval range{static_cast<float>(least), static_cast<float>(most)};
+    if (!(std::isfinite(range.low) && std::isfinite(range.high) && range.low <= range.high &&
+          (!positive || range.low > 0.0f))) {
+        refuse(op, std::string(name) + " is (" + std::to_string(least) + ", " + std::to_string(most) +
+                       "), expected two finite numbers" + (positive ? " above 0" : "") +
+                       ", the first not above the second");
+    }
+    return range;
+}
+
 inline ImageChain chain_of(const char* op, augment::ImageShape image, SLUICE_TORCH_RANGES) {
     ImageChain chain;
     chain.seed = static_cast<std::uint64_t>(seed);
     chain.options.crop_height = extent(op, "the crop's height", crop_height);
     chain.options.crop_width = extent(op, "the crop's width", crop_width);
+    if (chain.options.crop_height > image.height || chain.options.crop_width > image.width) {
+        refuse(op, "crop is (" + std::to_string(crop_height) + ", " + std::to_string(crop_width) +
+                       "), expected at most (" + std::to_string(image.height) + ", " +
+                       std::to_string(image.width) + "), the images' height and width");
+    }
     chain.ranges = augment::published_ranges(image, chain.options);
-    chain.ranges.angle_degrees = {static_cast<float>(least_degrees), static_cast<float>(most_degrees)};
-    chain.ranges.sigma = {static_cast<float>(least_sigma), static_cast<float>(most_sigma)};
+    chain.ranges.angle_degrees = interval_of(op, "degrees", least_degrees, most_degrees, false);
+    chain.ranges.sigma = interval_of(op, "sigma", least_sigma, most_sigma, true);
     augment::require_valid(chain.ranges);
     return chain;
 }
@@ -83,6 +101,8 @@ Tensor augment_images(Tensor images, Tensor samples, SLUICE_TORCH_RANGES, std::i
         refuse(op, "the result is wanted in " + text_of(type) + ", expected float32 or float16");
     if (!(std::isfinite(deviation) && deviation != 0.0))
         refuse(op, "the deviation is " + std::to_string(deviation) + ", expected a number other than 0");
+    if (!std::isfinite(mean))
+        refuse(op, "the mean is " + std::to_string(mean) + ", expected a finite number");
     require_same_device(op, "samples", samples, "images", images);
     const augment::ImageShape shape{extent(op, "the number of channels", images.size(1)),
                                     extent(op, "the images' height", images.size(2)),

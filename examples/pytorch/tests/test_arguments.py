@@ -21,11 +21,18 @@ WRONG = {  # values, offsets, and what is said of them
     "values elsewhere": (VALUES.to("meta"), OFFSETS, "offsets is on the CPU, expected it on device meta, where values is"),
     "sparse": (VALUES.to_sparse(), OFFSETS, "values is of layout torch.sparse_coo, expected a dense tensor"),
     "sparse offsets": (VALUES, OFFSETS.to_sparse(), "offsets is of layout torch.sparse_coo, expected a dense tensor"),
+    "offsets of truths": (VALUES, OFFSETS.bool(), "offsets is of bool, expected integers"),
+    "offsets of truths, of columns": (torch.rand(10, 2), OFFSETS.bool(), "offsets is of bool, expected integers"),
+    "complex offsets, of columns": (torch.rand(10, 2), OFFSETS.to(torch.complex64), "offsets is of complex64, expected integers"),
     "nested offsets": (VALUES, torch.nested.nested_tensor([OFFSETS], layout=torch.jagged), "offsets is a nested tensor"),
 }
 BOXES = torch.tensor([[0.0, 0.0, 1.0, 1.0]]).expand(10, 4)
 PADDED, MASK = BOXES[:8].view(2, 4, 4), torch.ones(2, 4, dtype=torch.bool)
 IMAGES, IDS = torch.zeros(2, 3, 8, 8, dtype=torch.uint8), sluice.sample_ids(torch.arange(2))
+
+
+def nested(tensor):
+    return torch.nested.nested_tensor(list(tensor), layout=torch.jagged)
 
 
 def augment(**options):
@@ -61,6 +68,37 @@ SENTENCES = {
     "sluice.sample_ids: samples is of float32, expected integers": lambda: sluice.sample_ids(VALUES),
     "sluice.sample_ids: samples is a list, expected a tensor": lambda: sluice.sample_ids([1]),
     "sluice.sample_ids: epoch is 0.5, expected an integer": lambda: sluice.sample_ids(torch.arange(2), 0.5),
+    "sluice.sample_ids: epoch is -1, expected 0 to 4294967295": lambda: sluice.sample_ids(torch.arange(2), -1),
+    "sluice.sample_ids: epoch is of float32, expected integers": lambda: sluice.sample_ids(torch.arange(2), torch.tensor(3.0)),
+    "sluice.sample_ids: epoch has shape [3], expected one, or": lambda: sluice.sample_ids(torch.arange(2), torch.arange(3)),
+    "sluice.sample_ids: epoch is on device meta": lambda: sluice.sample_ids(torch.arange(2), torch.tensor(3, device="meta")),
+    "sluice.sample_ids: samples has shape [2, 2], expected [images]": lambda: sluice.sample_ids(IDS),
+    "sluice.sample_ids: samples has shape [], expected [images]": lambda: sluice.sample_ids(torch.tensor(1)),
+    "sluice.sample_ids: samples is of bool, expected integers": lambda: sluice.sample_ids(torch.ones(2, dtype=torch.bool)),
+    "sluice.row_expand: size is 1180591620717411303424, expected one of 64 bits": lambda: sluice.row_expand(VALUES[:3], OFFSETS, 2 ** 70),
+    "sluice.row_expand: size is tensor([10, 1]), expected an integer": lambda: sluice.row_expand(
+        torch.rand(3, 2), OFFSETS, torch.tensor([10, 1])),
+    "sluice.row_expand: size is tensor(10.), expected an integer": lambda: sluice.row_expand(VALUES[:3], OFFSETS, torch.tensor(10.0)),
+    "sluice.row_sort: descending is 'a', expected True or False": lambda: sluice.row_sort(VALUES, OFFSETS, "a"),
+    "sluice.row_sort: descending is None, expected True or False": lambda: sluice.row_sort(torch.rand(10, 2), OFFSETS, None),
+    "sluice.giou_loss: mask is a nested tensor": lambda: sluice.giou_loss(PADDED, PADDED, mask=nested(MASK)),
+    "sluice.giou_loss_and_gradient: mask is a nested tensor": lambda: sluice.giou_loss_and_gradient(PADDED, PADDED, mask=nested(MASK)),
+    "sluice.augment: images is a nested tensor": lambda: sluice.augment(nested(IMAGES), IDS),
+    "sluice.augment: dtype is 'float32', expected a torch.dtype": augment(dtype="float32"),
+    "sluice.augment: crop is {1: 2, 3: 4}, expected two integers": augment(crop={1: 2, 3: 4}),
+    "sluice.augment: size is (1180591620717411303424, 1), expected two integers": augment(size=(2 ** 70, 1)),
+    "sluice.augment: crop is (9, 4), expected at most (8, 8), the images' height": augment(crop=(9, 4)),
+    "sluice.augment: degrees is (1.000000, 0.000000), expected two finite numbers, the first": augment(degrees=(1, 0)),
+    "sluice.augment: degrees is (nan, 1.000000), expected two finite numbers": augment(degrees=(float("nan"), 1)),
+    "sluice.augment: sigma is (0.000000, 0.000000), expected two finite numbers above 0": augment(sigma=(0, 0)),
+    "sluice.augment_parameters: sigma is (0.100000, inf), expected two finite numbers": lambda: sluice.augment_parameters(
+        IDS, 2, (8, 8), crop=(4, 4), sigma=(0.1, float("inf"))),
+    "sluice.augment_parameters: crop is (4, 4), expected at most (1, 1)": lambda: sluice.augment_parameters(IDS, 2, (1, 1), crop=(4, 4)),
+    "sluice.augment: the mean is nan, expected a finite number": augment(mean=float("nan")),
+    "sluice.augment: mean is b'abc', expected a number, or one for each channel": augment(mean=b"abc"),
+    "sluice.augment: mean is tensor(..., device='meta', size=(3,)), expected real numbers": augment(mean=torch.rand(3, device="meta")),
+    "sluice.augment: std is of layout torch.sparse_coo, expected a dense tensor": augment(std=torch.rand(3).to_sparse()),
+    "sluice.augment: seed is tensor([3, 4]), expected an integer": augment(seed=torch.tensor([3, 4])),
 }
 
 
@@ -82,6 +120,14 @@ def test_wrong_rows(name, wrong):
 @pytest.mark.parametrize("sentence", SENTENCES)
 def test_other_wrong_arguments(sentence):
     says(sentence, SENTENCES[sentence])
+
+
+@pytest.mark.parametrize("kind", [torch.uint8, torch.int16, torch.int32, torch.int64])
+def test_sample_ids_of_any_integers(kind):
+    """Of 64 bits, whatever the epoch."""
+    for epoch in (300, torch.tensor(300), torch.tensor([300, 300], dtype=torch.int32)):
+        found = sluice.sample_ids(torch.arange(2).to(kind), epoch)
+        assert found.dtype is torch.int64 and found.tolist() == [[0, 300], [1, 300]]
 
 
 @pytest.mark.parametrize("kind", [torch.uint8, torch.int8, torch.int16, torch.uint16, torch.int32, torch.uint32, torch.uint64, list, tuple,

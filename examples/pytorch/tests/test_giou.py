@@ -305,7 +305,7 @@ def wrong_arguments():
         "predictions has shape [5, 8], expected [rows, width, 4], or [boxes, 4]": lambda: loss(p[..., 0], t, o),
         "predictions has shape [4, 8, 4], expected 5 rows, as offsets says": lambda: loss(p[:4], t, o),
         "predictions has shape [5, 4], expected 17 boxes, as targets has": lambda: loss(p[:, 0], t, o),
-        "offsets is of float32, expected int64": lambda: loss(p, t, o.float()),
+        "offsets is of float32, expected integers": lambda: loss(p, t, o.float()),
         "offsets has shape [6, 1], expected [rows + 1]": lambda: loss(p, t, o[:, None]),
         "offsets begins with 1, expected 0": lambda: loss(p, t, o + 1),
         "expected its values, and the targets' offsets": lambda: sluice.giou_loss_and_gradient(

@@ -318,7 +318,7 @@ def wrong_arguments():
         "offsets ends at 5, expected at most 1": lambda: torch.ops.sluice.row_max(values[:1], offsets),
         "values is of int64, expected a floating-point type": lambda: sluice.row_mean(values.long(), offsets),
         "row_log_softmax: values is of int32, expected a floating": lambda: sluice.row_log_softmax(values.int(), offsets),
-        "offsets is of float32, expected int64": lambda: sluice.row_sum(values, offsets.float()),
+        "offsets is of float32, expected integers": lambda: sluice.row_sum(values, offsets.float()),
         "offsets begins with 2, expected 0": lambda: sluice.row_sort(values, offsets[1:]),
         "offsets ends at 5, expected at most 4": lambda: sluice.row_sum(values[:4], offsets),
         "of_rows has shape [5], expected [2]": lambda: sluice.row_expand(values, offsets, 5),

@@ -17,10 +17,12 @@ def shown(value: Any) -> str:
     return text if len(text) <= 120 else f"{text[:117]}..."
 
 
-def flag_of(name: str, argument: str, value: Any) -> bool:
+def flag_of(name: str, argument: str, value: Any, error: type[Exception] = TypeError) -> bool:
     """Of Python or NumPy."""
+    if isinstance(value, bool):
+        return value
     if type(value).__name__ not in ("bool", "bool_") and not (isinstance(value, int) and value in (0, 1)):
-        raise TypeError(f"sluice.{name}: {argument} is {shown(value)}, expected True or False")
+        raise error(f"sluice.{name}: {argument} is {shown(value)}, expected True or False")
     return bool(value)
 
 
@@ -56,22 +58,42 @@ def text_of(device: torch.device) -> str:
 def require_kind(name: str, kinds: Any, expected: str, **given: object) -> None:
     for argument, value in given.items():
         if not isinstance(value, kinds):
-            raise RuntimeError(f"sluice.{name}: {argument} is {value!r}, expected {expected}")
+            raise RuntimeError(f"sluice.{name}: {argument} is {shown(value)}, expected {expected}")
+
+
+def require_one_tensor(name: str, **given: torch.Tensor) -> None:
+    """Not nested."""
+    for argument, value in given.items():
+        if value.is_nested:
+            raise RuntimeError(f"sluice.{name}: {argument} is a nested tensor, expected a dense one")
 
 
 def require_pairs(name: str, kinds: Any, expected: str, **given: Any) -> None:
     for argument, value in given.items():
-        if not hasattr(value, "__len__") or len(value) != 2 or not all(isinstance(each, kinds) for each in value):
-            raise RuntimeError(f"sluice.{name}: {argument} is {value!r}, expected {expected}")
+        if not isinstance(value, Sequence) or len(value) != 2 or not all(isinstance(each, kinds) and fits(each) for each in value):
+            raise RuntimeError(f"sluice.{name}: {argument} is {shown(value)}, expected {expected}")
+
+
+def fits(value: Any) -> bool:
+    """Into 64 bits, if it is an integer."""
+    return not isinstance(value, int) or -2 ** 63 <= value < 2 ** 63
 
 
 def integer_of(name: str, argument: str, value: Any) -> Any:
-    if isinstance(value, (int, torch.SymInt, torch.Tensor)):
+    if isinstance(value, torch.SymInt):
         return value
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise RuntimeError(f"sluice.{name}: {argument} is {value!r}, expected an integer") from None
+    if isinstance(value, torch.Tensor):
+        if value.numel() == 1 and value.device.type != "meta" and value.dtype in (torch.int64, *INTEGERS):
+            return value
+        raise RuntimeError(f"sluice.{name}: {argument} is {shown(value)}, expected an integer")
+    if not isinstance(value, int):
+        try:
+            value = operator.index(value)
+        except TypeError:
+            raise RuntimeError(f"sluice.{name}: {argument} is {shown(value)}, expected an integer") from None
+    if not fits(value):
+        raise RuntimeError(f"sluice.{name}: {argument} is {value}, expected one of 64 bits")
+    return value
 
 
 def offsets_of(name: str, offsets: Offsets, like: torch.Tensor, other: str = "values") -> torch.Tensor:
@@ -79,14 +101,18 @@ def offsets_of(name: str, offsets: Offsets, like: torch.Tensor, other: str = "va
     if not isinstance(offsets, torch.Tensor):
         made = of_list(offsets)
         if made is None:
-            raise RuntimeError(f"sluice.{name}: offsets is {offsets!r}, expected a tensor or a list of integers")
+            raise RuntimeError(f"sluice.{name}: offsets is {shown(offsets)}, expected a tensor or a list of integers")
         return made.to(like.device)
     if offsets.layout is not torch.strided or offsets.is_nested:
         require_dense(name, "offsets", offsets)
         raise RuntimeError(f"sluice.{name}: offsets is a nested tensor, expected where each row begins")
     if offsets.device != like.device:
         refuse_device(name, "offsets", offsets.device, other, like.device)
-    return offsets.long() if offsets.dtype in INTEGERS else offsets
+    if offsets.dtype in INTEGERS:
+        return offsets.long()
+    if offsets.dtype is not torch.int64:
+        raise RuntimeError(f"sluice.{name}: offsets is of {str(offsets.dtype)[6:]}, expected integers")
+    return offsets
 
 
 def of_list(offsets: Any) -> Optional[torch.Tensor]:

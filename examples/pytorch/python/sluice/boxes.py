@@ -8,7 +8,7 @@ import torch
 
 from sluice._registration.boxes import giou_gradient, giou_masked_gradient
 from sluice._registration.gradients import is_forward, require_first
-from sluice.arguments import Offsets, in_name_of, require_kind, require_tensors
+from sluice.arguments import Offsets, fits, in_name_of, require_kind, require_one_tensor, require_tensors
 from sluice.rows import parts_of
 
 giou_masked = in_name_of("giou_loss", "giou_loss_masked", giou_masked_gradient.apply)
@@ -25,6 +25,8 @@ def require_no_gradient(op: str, predictions: torch.Tensor, targets: torch.Tenso
     if not isinstance(formula, str) or not isinstance(reduction, str):
         require_kind(op, str, FORMULAS, formula=formula)
         require_kind(op, str, REDUCTIONS, reduction=reduction)
+    if mask is not None:
+        require_one_tensor(op, mask=mask)
     if targets.requires_grad:
         raise RuntimeError(f"sluice.{op}: targets requires a gradient; expected a tensor that does not, such as targets.detach()")
 
@@ -97,7 +99,8 @@ def giou_loss_and_gradient(predictions: torch.Tensor, targets: torch.Tensor, off
     would be multiplied with, such as a gradient scaler's factor.
     """
     require_no_gradient("giou_loss_and_gradient", predictions, targets, mask, formula, reduction)
-    if not isinstance(scale, NUMBERS):
+    if not isinstance(scale, NUMBERS) or not fits(scale):
+        scale = None if isinstance(scale, int) else scale
         require_kind("giou_loss_and_gradient", NUMBERS, "a number", scale=scale)
     predictions = predictions.detach()
     if predictions.is_nested:

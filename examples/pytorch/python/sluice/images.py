@@ -7,7 +7,8 @@ from typing import Any, Optional, Sequence, Union
 
 import torch
 
-from sluice.arguments import integer_of, require_kind, require_pairs, require_tensors
+from sluice.arguments import INTEGERS as INTEGER_TYPES
+from sluice.arguments import fits, integer_of, require_kind, require_one_tensor, require_pairs, require_tensors, shown
 
 Pair = tuple[int, int]
 Range = tuple[float, float]
@@ -26,13 +27,23 @@ def seed_of(name: str, seed: Any) -> int:
 def sample_ids(samples: torch.Tensor, epoch: Union[int, torch.Tensor] = 0) -> torch.Tensor:
     """[images, 2] of int64: the number of each sample in its data set, and the epoch, from 0 to 2^32 - 1. For a graph, make
     them once, and write the numbers of the next batch into them."""
-    require_tensors("sample_ids", samples=samples)
-    if samples.dtype.is_floating_point or samples.is_complex():
-        raise RuntimeError(f"sluice.sample_ids: samples is of {str(samples.dtype)[6:]}, expected integers")
+    tensors = {"samples": samples, "epoch": epoch} if isinstance(epoch, torch.Tensor) else {"samples": samples}
+    require_tensors("sample_ids", **tensors)
+    require_one_tensor("sample_ids", **tensors)
+    for argument, tensor in tensors.items():
+        if tensor.dtype not in (torch.int64, *INTEGER_TYPES):
+            raise RuntimeError(f"sluice.sample_ids: {argument} is of {str(tensor.dtype)[6:]}, expected integers")
+    if samples.dim() != 1:
+        raise RuntimeError(f"sluice.sample_ids: samples has shape {list(samples.shape)}, expected [images]")
+    samples = samples.long()
     if not isinstance(epoch, torch.Tensor):
         require_kind("sample_ids", INTEGERS, "an integer", epoch=epoch)
+        if isinstance(epoch, int) and not 0 <= epoch < 2 ** 32:
+            raise RuntimeError(f"sluice.sample_ids: epoch is {epoch}, expected 0 to 4294967295")
         epoch = torch.full_like(samples, epoch)
-    return torch.stack([samples, epoch.expand_as(samples)], 1)
+    elif epoch.dim() > 1 or epoch.numel() not in (1, samples.shape[0]):
+        raise RuntimeError(f"sluice.sample_ids: epoch has shape {list(epoch.shape)}, expected one, or one for each of {samples.shape[0]}")
+    return torch.stack([samples, epoch.long().expand_as(samples)], 1)
 
 
 def augment(images: torch.Tensor, samples: torch.Tensor, *, seed: int = 0, crop: Pair = (128, 128), size: Pair = (256, 256),
@@ -52,6 +63,7 @@ def augment(images: torch.Tensor, samples: torch.Tensor, *, seed: int = 0, crop:
     bfloat16, take a kernel more.
     """
     require_tensors("augment", images=images, samples=samples)
+    require_one_tensor("augment", images=images, samples=samples)
     require_pairs("augment", INTEGERS, "two integers", crop=crop, size=size)
     require_pairs("augment", NUMBERS, "two numbers", degrees=degrees, sigma=sigma)
     require_kind("augment", NUMBERS, "a number", fill=fill)
@@ -60,11 +72,12 @@ def augment(images: torch.Tensor, samples: torch.Tensor, *, seed: int = 0, crop:
     if dtype is None:
         wanted = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
         dtype = wanted if wanted in (torch.float16, torch.bfloat16) else torch.float32
+    require_kind("augment", torch.dtype, "a torch.dtype", dtype=dtype)
     if deviation is not None:
         if not isinstance(std, (int, float)) or std != 1.0:
             raise RuntimeError(f"sluice.augment: std is {std} and deviation {deviation}, expected one of them")
         std = deviation
-    mean, std = of_numpy("mean", mean), of_numpy("std", std)
+    mean, std = of_numpy("mean", mean, images), of_numpy("std", std, images)
     by_channel = isinstance(mean, (Sequence, torch.Tensor)) or isinstance(std, (Sequence, torch.Tensor))
     at_once = not by_channel and dtype != torch.bfloat16
     result = torch.ops.sluice.augment(images, samples, seed, crop[0], crop[1], degrees[0], degrees[1], sigma[0], sigma[1], size[0],
@@ -78,11 +91,16 @@ def augment(images: torch.Tensor, samples: torch.Tensor, *, seed: int = 0, crop:
     return result.to(dtype)
 
 
-def of_numpy(name: str, numbers: Any) -> Any:
+def of_numpy(name: str, numbers: Any, like: torch.Tensor) -> Any:
     """An array's numbers as a list: what it holds may change."""
     numbers = numbers.tolist() if hasattr(numbers, "__array__") and not isinstance(numbers, torch.Tensor) else numbers
-    if not isinstance(numbers, torch.Tensor) and not all(isinstance(each, NUMBERS) for each in numbers_of(numbers)):
-        raise RuntimeError(f"sluice.augment: {name} is {numbers!r}, expected a number, or one for each channel")
+    if isinstance(numbers, torch.Tensor):
+        require_tensors("augment", **{name: numbers})
+        require_one_tensor("augment", **{name: numbers})
+        if numbers.is_complex() or numbers.is_meta != like.is_meta:
+            raise RuntimeError(f"sluice.augment: {name} is {shown(numbers)}, expected real numbers on a device")
+    elif isinstance(numbers, bytes) or not all(isinstance(each, NUMBERS) and fits(each) for each in numbers_of(numbers)):
+        raise RuntimeError(f"sluice.augment: {name} is {shown(numbers)}, expected a number, or one for each channel")
     return numbers
 
 
@@ -112,6 +130,7 @@ def augment_parameters(samples: torch.Tensor, count: int, image: Pair, *, seed: 
     """[count, 4] of float32: the top and left of the crop, the angle and the sigma that `augment` draws for images of `image`
     pixels (height, width)."""
     require_tensors("augment_parameters", samples=samples)
+    require_one_tensor("augment_parameters", samples=samples)
     require_pairs("augment_parameters", INTEGERS, "two integers", crop=crop, image=image)
     require_pairs("augment_parameters", NUMBERS, "two numbers", degrees=degrees, sigma=sigma)
     count, seed = integer_of("augment_parameters", "count", count), seed_of("augment_parameters", seed)

@@ -14,7 +14,7 @@ from typing import Any, Callable, Optional, Sequence
 import torch
 
 from sluice._registration.gradients import eager
-from sluice.arguments import Offsets, in_name_of, integer_of, offsets_of, require_tensors
+from sluice.arguments import Offsets, flag_of, in_name_of, integer_of, offsets_of, require_tensors
 
 eager_sum, eager_max, eager_softmax = eager["row_sum"], eager["row_max"], eager["row_softmax"]
 eager_sort, eager_expand = eager["row_sort"], eager["row_expand"]
@@ -204,6 +204,7 @@ def row_sort(rows: torch.Tensor, offsets: Optional[Offsets] = None,
     """The values of each row in order, and where each was in its row. Equal values keep their order; a NaN stands beyond the
     infinity of its sign. Like `rows`: nested, or values."""
     values, offsets = parts_of("row_sort", rows, offsets)
+    descending = flag_of("row_sort", "descending", descending, RuntimeError)
     wide = widened(values)
 
     def sort(values: torch.Tensor, offsets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
