@@ -112,3 +112,22 @@ def test_an_error_is_that_of_the_loop(device, schedule, number):
 def test_what_is_compared_is_of_its_kind(make, batches, kind, message):
     with pytest.raises(kind, match=f"sluice.verify_schedules: {message}"):
         sluice.verify_schedules(make, batches)
+
+
+@pytest.mark.filterwarnings("ignore")  # PyTorch's, of quantized tensors
+@pytest.mark.parametrize("schedule", ["serial", "overlapped", "graphed", "automatic"])
+@pytest.mark.parametrize("made", [lambda x: torch.quantize_per_tensor(x, 0.5, 0, torch.quint8), lambda x: torch._efficientzerotensor((3,))],
+                         ids=["quantized", "zero"])
+def test_tensors_without_bytes_are_compared(schedule, made):
+    data = [torch.full((3,), float(i)) for i in range(30)]
+    for verify in (True, False):
+        run = sluice.pipeline(made, schedule=schedule, device=GraphingDevice(), verify=verify)
+        for x, found in zip(data, run(data), strict=True):
+            assert torch.equal(*((each.dequantize() if each.is_quantized else each.clone()) for each in (found, made(x))))
+
+
+def test_quantized_tensors_of_other_scales_differ():
+    one, other = (torch.quantize_per_tensor(torch.arange(4.0), scale, 0, torch.quint8) for scale in (1.0, 0.5))
+    results = iter([one, one, one, one, other, one])
+    with pytest.raises(sluice.VerifyError, match="differs from a serial run in value 0"):
+        list(sluice.pipeline(lambda x: next(results), schedule="serial", device="cpu", verify=True)([torch.zeros(1)] * 3))
