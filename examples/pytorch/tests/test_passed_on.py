@@ -217,3 +217,12 @@ def test_a_nested_tensor_from_a_stage(device, schedule, stages):
                           schedule=schedule, device=device_of(device))
     for i, rows in enumerate(run(batches(80))):
         assert [row.tolist() for row in rows.unbind()] == [[[i + 1.0] * 3], [[i * 2.0] * 3] * 3]
+
+
+@pytest.mark.parametrize("schedule", ["serial", "overlapped", "graphed", "automatic"])
+def test_what_max_and_sort_return_becomes_the_arguments(by_library, schedule):
+    data = [torch.rand(4, 3) for _ in range(40)]
+    for first in (lambda x: x.max(0), lambda x: x.sort(0)):
+        run = sluice.pipeline(first, lambda values, places: (values + 1, places), schedule=schedule, device=GraphingDevice())
+        for (values, places), x in zip(run(data), data, strict=True):
+            assert torch.equal(values, first(x)[0] + 1) and torch.equal(places, first(x)[1])
