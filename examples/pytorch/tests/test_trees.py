@@ -62,6 +62,20 @@ class Named(NamedTuple):
     name: str
 
 
+class Pair(tuple):
+    """Whose `__new__` takes other arguments than a tuple's."""
+
+    def __new__(cls, x: torch.Tensor, name: str) -> "Pair":
+        return super().__new__(cls, (x, name))
+
+
+class Items(tuple):
+    """The same, which takes a list for one item."""
+
+    def __new__(cls, *items: Any) -> "Items":
+        return super().__new__(cls, items)
+
+
 class Registered:
     """A container that PyTorch's pytree knows."""
 
@@ -83,6 +97,8 @@ def containers(x: torch.Tensor) -> dict[str, Any]:
         "frozen dataclass with slots": Frozen(x),
         "named tuple": Named(x, "a"),
         "registered": Registered(x, "a"),
+        "tuple with a __new__ of its own": Pair(x, "a"),
+        "tuple of all arguments": Items(x, x + 1),
         "deque": collections.deque([x, x + 1]),
         "UserList": collections.UserList([x]),
         "named result": torch.stack([x, x]).max(0),

@@ -91,7 +91,10 @@ def rebuilt_mapping(tree: Mapping, values: list) -> Any:
 
 def rebuilt_sequence(tree: Any, values: list) -> Any:
     if not isinstance(tree, MutableSequence):
-        return with_attributes(type(tree)(values), tree)
+        of = type(tree)
+        # A class's own `__new__` may want other arguments.
+        is_own = isinstance(tree, tuple) and isinstance(of.__new__, types.FunctionType)
+        return with_attributes(tuple.__new__(of, values) if is_own else of(values), tree)
     result = copy.copy(tree)  # so that whatever else it holds comes with it
     result[:] = values
     return result
