@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-import weakref
 from typing import Any, Callable, ContextManager, Optional, Sequence, Union
 
 import torch
