@@ -1,4 +1,5 @@
 // Sources, readbacks and CPU stages under the checker: right as they are, and what goes wrong beside them.
+#include <algorithm>
 #include <span>
 #include <string>
 #include <utility>
@@ -192,6 +193,75 @@ TEST_CASE_FIXTURE(NoMistakesLeft, "What the caller changes while a CPU stage rea
     CHECK(early.missing_edge.find("submit returned, or finish() of the pipeline, or sync()") !=
           std::string::npos);
     pipeline.finish();
+}
+
+// A CPU stage that copies from its slot on a stream of its own, and one that hands it to another pipeline: the next batches of its
+// slot are enqueued before it has run, and come after it only if it waits.
+TEST_CASE_FIXTURE(NoMistakesLeft,
+                  "A CPU stage that enqueues work and waits for it is right, and wrong where it does not") {
+    constexpr int steps = 24;
+    std::vector<Batch> batches(steps);
+    for (Batch& batch : batches)
+        std::fill(batch.images.begin(), batch.images.end(), static_cast<float>(&batch - batches.data()));
+    BasicStream<B> own;
+    Features features;
+    Stage copy_in{
+        "copy", [](Ref stream, const Batch& batch, Result& out) { copy(stream, out.values, batch.images); }};
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        CAPTURE(static_cast<int>(schedule));
+        const Latch submitted;
+        bool waits = true;
+        Stage upload{"upload", [&](const Result& in) {
+                         submitted.pass();
+                         copy(own, features.values, in.values);
+                         if (waits)
+                             own.sync();
+                     }};
+        Pipeline pipeline{
+            Stages{copy_in, upload}, Slots{[](int) { return Result{}; }}, {.schedule = schedule}};
+        const auto run = [&] {
+            for (Batch& batch : batches)
+                pipeline.submit(batch).stays();
+            submitted.open();
+            pipeline.finish();
+        };
+        CHECK(is_right(run));
+        CHECK(is_right(run));
+        waits = false;
+        const checked::Finding found = mistake_of([&] {
+            run();
+            pipeline.submit(batches[0]).stays();
+        });
+        CHECK(found.mistake == Mistake::race);
+        CHECK(found.buffer.find("stage 'copy'") != std::string::npos);
+        own.sync();
+    }
+
+    Stage copy_again{"copy again",
+                     [](Ref stream, const Result& in, Result& out) { copy(stream, out.values, in.values); }};
+    std::vector<float> looked;
+    Stage look{"look", [&](const Result& in) { looked.push_back(in.values[0]); }};
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        CAPTURE(static_cast<int>(schedule));
+        const Latch submitted;
+        Pipeline inner{Stages{copy_again, look}, Slots{[](int) { return Result{}; }}, {.schedule = schedule}};
+        Stage hand_on{"hand on", [&](const Result& in) {
+                          submitted.pass();
+                          inner.submit(in).wait();
+                      }};
+        Pipeline outer{Stages{copy_in, hand_on}, Slots{[](int) { return Result{}; }}, {.schedule = schedule}};
+        CHECK(is_right([&] {
+            for (Batch& batch : batches)
+                outer.submit(batch).stays();
+            submitted.open();
+            outer.finish();
+            inner.finish();
+        }));
+        CHECK(looked.size() == steps);
+        for (std::size_t i = 0; i < looked.size(); ++i)
+            CHECK(looked[i] == static_cast<float>(i));
+        looked.clear();
+    }
 }
 
 #if !SLUICE_CHECKED

@@ -60,7 +60,7 @@ SLUICE_BODY Actor& Checker::doer() {
     return actors_[worker_of_thread().value_or(host)];
 }
 
-SLUICE_BODY const PendingCall* Checker::current_call() const {
+SLUICE_BODY PendingCall* Checker::current_call() {
     if (!in_call())
         return nullptr;
     const Token token = TokenScope::current();
@@ -241,7 +241,7 @@ SLUICE_BODY void Checker::look_at(Block& block, const Record& access, bool may_t
         if (before(old.stamp, access.stamp) || before(access.stamp, old.stamp) ||
             of_one_call(old.doer, access.doer) || is_output(old, access) || is_output(access, old))
             return;
-        bool known = true;
+        bool known = !may_be_awaited(old.stamp, access.stamp) && !may_be_awaited(access.stamp, old.stamp);
         if (ordered_by_semaphore(old.stamp, access.stamp, known) ||
             ordered_by_semaphore(access.stamp, old.stamp, known))
             return;
@@ -284,6 +284,8 @@ SLUICE_BODY void Checker::look_for_undefined(Block& block, const Record& access,
 SLUICE_BODY void Checker::access(const Range* ranges, std::size_t count, const Stamp& stamp, const Doer& doer,
                                  bool may_throw) {
     using sluice::checked::Mistake;
+    if (in_call())
+        note_aside(stamp);
     // First all of them are looked at: what is thrown is not done.
     for (const bool insert_now : {false, true}) {
         for (std::size_t i = 0; i < count; ++i) {

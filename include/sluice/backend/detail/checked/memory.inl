@@ -180,9 +180,13 @@ SLUICE_BODY void call_ended(Token token, bool owned) noexcept {
     const Stamp call = checker->doer_stamp();
     if (owned)
         call.tell(checker->released);
+    const PendingCall* const pending = checker->current_call();
+    const PendingCall ended = pending == nullptr ? PendingCall{} : *pending;
     std::erase_if(checker->calls, [&](const PendingCall& other) {
         return other.stamp.actor == call.actor && other.stamp.time == call.time;
     });
+    if (!ended.asides.empty())
+        checker->take_asides(ended, checker->doer().seen);
 }
 
 SLUICE_BODY void Checker::host_access(const Range& range, const Doer& doer, bool may_throw) {

@@ -125,4 +125,46 @@ SLUICE_BODY void Listening::begin_list() { lists_.emplace_back(); }
 
 SLUICE_BODY List<Range>& Listening::list(std::size_t number) { return lists_[number]; }
 
+SLUICE_BODY void Checker::note_aside(const Stamp& stamp) {
+    PendingCall* const call = current_call();
+    if (call == nullptr || stamp.actor == call->stamp.actor)
+        return;
+    const bool is_known = std::any_of(call->asides.begin(), call->asides.end(),
+                                      [&](const Aside& aside) { return aside.actor == stamp.actor; });
+    if (!is_known)
+        call->asides.push_back({stamp.actor, stamp.time});
+}
+
+SLUICE_BODY bool Checker::may_be_awaited(const Stamp& a, const Stamp& b) const {
+    return std::any_of(calls.begin(), calls.end(), [&](const PendingCall& call) {
+        return b.knows(call.stamp.actor) >= call.stamp.time &&
+               std::any_of(call.asides.begin(), call.asides.end(), [&](const Aside& aside) {
+                   return aside.actor == a.actor && aside.first <= a.time;
+               });
+    });
+}
+
+SLUICE_BODY void Checker::take_asides(const PendingCall& ended, const Clock& seen) {
+    const auto take = [&](Record& record) {
+        for (const Aside& aside : ended.asides) {
+            if (record.stamp.actor == aside.actor && aside.first <= record.stamp.time &&
+                record.stamp.time <= seen.of(aside.actor)) {
+                Clock known;
+                record.stamp.tell(known);
+                record.stamp = ended.stamp.with(known);
+                return;
+            }
+        }
+    };
+    blocks.for_each([&](Block& block) {
+        std::for_each(block.records.begin(), block.records.end(), take);
+        std::for_each(block.passed.begin(), block.passed.end(), take);
+    });
+    for (Undecided& one : undecided) {
+        take(one.first);
+        take(one.second);
+    }
+    decide();
+}
+
 } // namespace sluice::detail::checked

@@ -63,12 +63,19 @@ struct Suspect {
     std::optional<std::uint64_t> calls;
 };
 
+/// What a callable has handed to another stream, from the first on: over before the callable's end where it waits for it.
+struct Aside {
+    ActorId actor = 0;
+    Time first = 0;
+};
+
 /// A callable that has been handed over and has not ended.
 struct PendingCall {
     Stamp stamp;             ///< What it comes after.
     std::uint32_t stage = 0; ///< Of the stage that enqueued it: its label; 0: none.
     std::uint64_t batch = 0;
     Token captured = 0; ///< Of one that a graph runs and that has not begun: what its node names it.
+    std::vector<Aside> asides = {};
 };
 
 /// Two accesses, or one of undefined memory, of which is not known yet whether something orders them: a stream waits for a semaphore
@@ -123,7 +130,13 @@ public:
     Actor& doer();
     Stamp doer_stamp();
     /// The callable that the calling thread runs, where that is known.
-    const PendingCall* current_call() const;
+    PendingCall* current_call();
+    /// The callable of this thread has handed work to another stream.
+    void note_aside(const Stamp& stamp);
+    /// Whether a callable that runs may yet wait for `a`, and `b` comes after that callable.
+    bool may_be_awaited(const Stamp& a, const Stamp& b) const;
+    /// What `ended` has handed to other streams and waited for was over at its end, as if it had done it itself.
+    void take_asides(const PendingCall& ended, const Clock& seen);
     /// The calling thread has seen that this is over.
     void doer_learns(const Stamp& stamp);
     void doer_learns(const Clock& clock);

@@ -168,7 +168,9 @@ SLUICE_BODY void Checker::decide() {
         return;
     std::vector<Undecided> due;
     std::erase_if(undecided, [&](const Undecided& one) {
-        if (waits_unsignalled(one.first.stamp) || waits_unsignalled(one.second.stamp))
+        if (waits_unsignalled(one.first.stamp) || waits_unsignalled(one.second.stamp) ||
+            may_be_awaited(one.first.stamp, one.second.stamp) ||
+            may_be_awaited(one.second.stamp, one.first.stamp))
             return false;
         due.push_back(one);
         return true;
@@ -179,7 +181,9 @@ SLUICE_BODY void Checker::decide() {
             continue;
         if (one.first.begin == one.first.end)
             look_for_undefined(*block, one.second, one.reads_all, false);
-        else if (bool known = true; !ordered_by_semaphore(one.first.stamp, one.second.stamp, known) &&
+        else if (bool known = true; !before(one.first.stamp, one.second.stamp) &&
+                                    !before(one.second.stamp, one.first.stamp) &&
+                                    !ordered_by_semaphore(one.first.stamp, one.second.stamp, known) &&
                                     !ordered_by_semaphore(one.second.stamp, one.first.stamp, known))
             race(*block, one.first, one.second, false);
     }
