@@ -1,5 +1,6 @@
 // Contract 9: one thread drives a pipeline; separate pipelines are independent.
 #include <exception>
+#include <functional>
 #include <latch>
 #include <string>
 #include <thread>
@@ -8,6 +9,7 @@
 
 #include "pipeline/capturable.hpp"
 #include "pipeline/chain.hpp"
+#include "support/apart_backend.hpp"
 
 namespace pipeline_threads {
 
@@ -20,8 +22,9 @@ using B = TestBackend;
 constexpr std::size_t words = 32;
 
 // Calls every function of a pipeline that drives it, and returns what each is refused with.
-template <class P>
-std::vector<std::string> refusals(P& pipeline, const Inputs<B>& inputs, BasicStreamRef<B> stream) {
+template <class P, class Backend>
+std::vector<std::string> refusals(P& pipeline, const Inputs<Backend>& inputs,
+                                  const BasicStream<Backend>& stream) {
     return {text_of([&] { pipeline.submit(inputs[0]).stays(); }),
             text_of([&] { pipeline.flush(); }),
             text_of([&] { pipeline.flush(stream); }),
@@ -37,6 +40,50 @@ void check_refusals(const std::vector<std::string>& texts) {
         CHECK(texts[i] == std::string(names[i]) +
                               ": the pipeline is in use, by another thread or by this call's own stage; "
                               "drive a pipeline from one thread, and not from within its stages");
+}
+
+// Its thread does not drive the pipeline, and would wait for itself, or for the stages behind it.
+template <class Backend>
+void check_own_cpu_stage(Schedule schedule) {
+    CAPTURE(std::string(to_string(schedule)));
+    struct Made {
+        PinnedBuffer<Word, Backend> words{pipeline_threads::words};
+    };
+    struct Seen {
+        Word word = 0;
+    };
+    const Inputs<Backend> inputs(1, words);
+    const BasicStream<Backend> stream;
+    std::vector<std::string> texts;
+    std::function<void()> call;
+    std::latch called(1);
+    Stage load{"load", [](BasicStreamRef<Backend> on, PinnedSpan<const Word, Backend> in, Made& out) {
+                   copy(on, out.words, in);
+               }};
+    Stage look{"look", [&](const Made& in, Seen& out) {
+                   out.word = in.words[0];
+                   call();
+                   called.count_down();
+               }};
+    Word last = 0;
+    Stage keep{"keep", [&](const Seen& in) { last = in.word; }};
+    Pipeline pipeline{Stages{load, look, keep},
+                      Slots{[](int) { return Made{}; }, [](int) { return Seen{}; }},
+                      {.schedule = schedule, .in_flight = 1}};
+    call = [&] { texts = refusals(pipeline, inputs, stream); };
+    pipeline.submit(inputs[0]).stays();
+    pipeline.flush();
+    called.wait(); // meanwhile no other thread is in a call
+    pipeline.finish();
+    check_refusals(texts);
+    CHECK(last == inputs[0][0]);
+
+    call = [&] { pipeline.finish(); };
+    const Caught error([&] {
+        pipeline.submit(inputs[0]).stays();
+        pipeline.finish();
+    });
+    CHECK(contains_all(error.text(), {"stage 'look', batch 1: finish: the pipeline is in use"}));
 }
 
 } // namespace
@@ -184,6 +231,13 @@ TEST_CASE("Contract 9: a stage is refused its own pipeline") {
         pipeline.submit(inputs[batch]).stays();
     pipeline.finish();
     CHECK(chain.results(3) == chain_results(2, words, batches_from(0, 3)));
+}
+
+TEST_CASE("Contract 9: a CPU stage is refused its own pipeline") {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        check_own_cpu_stage<B>(schedule);
+        check_own_cpu_stage<Apart>(schedule);
+    }
 }
 
 TEST_CASE("Contract 9: one thread after another may drive a pipeline") {

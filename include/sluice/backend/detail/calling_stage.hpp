@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 namespace sluice::detail {
 
@@ -11,17 +12,27 @@ public:
     /// The name of the stage that `core` is calling; null between stages.
     using StageOf = const std::string* (*)(const void* core);
 
-    CallingPipeline(const void* core, StageOf stage_of) noexcept
-        : core_(core), stage_of_(stage_of), outer_(innermost()) {
-        innermost() = this;
-    }
+    CallingPipeline(const void* core, StageOf stage_of) noexcept : core_(core), stage_of_(stage_of) {}
+    /// The thread of a CPU stage, which it calls.
+    CallingPipeline(const void* core, const std::string& stage) noexcept
+        : core_(core), thread_stage_(&stage) {}
     CallingPipeline& operator=(CallingPipeline&&) = delete;
     ~CallingPipeline() { innermost() = outer_; }
+
+    /// Whether a CPU stage of the same pipeline has made this call.
+    bool is_of_own_stage() const noexcept {
+        const CallingPipeline* of = outer_;
+        while (of != nullptr && (of->core_ != core_ || of->thread_stage_ == nullptr))
+            of = of->outer_;
+        return of != nullptr;
+    }
 
     /// The name of the stage whose callable this thread is in; null where it is in none.
     static const std::string* stage() {
         const CallingPipeline* const now = innermost();
-        return now == nullptr ? nullptr : now->stage_of_(now->core_);
+        if (now == nullptr || now->thread_stage_ != nullptr)
+            return now == nullptr ? nullptr : now->thread_stage_;
+        return now->stage_of_(now->core_);
     }
 
 private:
@@ -31,8 +42,9 @@ private:
     }
 
     const void* core_;
-    StageOf stage_of_;
-    const CallingPipeline* outer_;
+    StageOf stage_of_ = nullptr;
+    const std::string* thread_stage_ = nullptr;
+    const CallingPipeline* outer_ = std::exchange(innermost(), this);
 };
 
 } // namespace sluice::detail

@@ -43,6 +43,8 @@ public:
         // Asking for the current device takes time that a replay would notice.
         if (!pipeline.only_device_) [[unlikely]]
             device_.emplace(pipeline.core_.streams.device());
+        if (calling_.is_of_own_stage()) [[unlikely]]
+            throw_in_use(name); // Not in use, but the call might wait for that stage.
         if (in_use_.exchange(true, __ATOMIC_ACQUIRE)) [[unlikely]]
             throw_in_use(name);
     }

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include <sluice/backend/detail/calling_stage.hpp>
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/owned.hpp>
 #include <sluice/backend/device.hpp>

@@ -37,6 +37,7 @@ void StageCore<B>::call(std::size_t stage, Ref stream, std::size_t number, const
             B::enqueue(stream.get(),
                        [this, stage, stream, number, on_stream, kept = KeptBatch(batch, own.reads_batch)] {
                            [[maybe_unused]] const auto within = checks.scope(*this, stage, stream, number);
+                           const CallingPipeline calling(this, name(stage));
                            try {
                                on_stream(entries_[stage].callable, stream, slots_for(number), kept.get());
                            } catch (...) {
@@ -80,6 +81,7 @@ template <Backend B>
 void StageCore<B>::call_on_thread(std::size_t stage, std::size_t number, const ThreadWaits& waits,
                                   typename StageCall<B>::OnThread on_thread, const void* batch) {
     [[maybe_unused]] const auto scope = checks.scope(*this, stage, streams.of(stage, number), number);
+    const CallingPipeline calling(this, name(stage));
     bool ready = true;
     try {
         for_each_thread_wait(stage, number, waits, [&](std::size_t of, std::size_t of_batch) {
