@@ -1,7 +1,9 @@
 // Sources, readbacks and CPU stages under the checker: right as they are, and what goes wrong beside them.
 #include <algorithm>
+#include <exception>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -262,6 +264,39 @@ TEST_CASE_FIXTURE(NoMistakesLeft,
             CHECK(looked[i] == static_cast<float>(i));
         looked.clear();
     }
+}
+
+// The checker does not know whose thread it is, and says what to do where it is the stage's.
+TEST_CASE_FIXTURE(NoMistakesLeft, "Threads that a CPU stage starts are handed a span of its slot") {
+    std::vector<Batch> batches(8);
+    bool by_span = true;
+    Stage copy_in{
+        "copy", [](Ref stream, const Batch& batch, Result& out) { copy(stream, out.values, batch.images); }};
+    Stage look{"look", [&](const Result& in) {
+                   const auto values = in.values.span();
+                   std::exception_ptr thrown;
+                   std::thread([&] {
+                       try {
+                           (void)(by_span ? values[1] : in.values[1]);
+                       } catch (...) {
+                           thrown = std::current_exception();
+                       }
+                   }).join();
+                   if (thrown)
+                       std::rethrow_exception(thrown);
+               }};
+    Pipeline pipeline{Stages{copy_in, look}, Slots{[](int) { return Result{}; }}};
+    const auto run = [&] {
+        for (Batch& batch : batches)
+            pipeline.submit(batch).stays();
+        pipeline.finish();
+    };
+    CHECK(is_right(run));
+    by_span = false;
+    const checked::Finding found = mistake_of(run);
+    CHECK(found.mistake == Mistake::host_race);
+    CHECK(found.missing_edge.find("use a span or data() that the stage itself has taken") !=
+          std::string::npos);
 }
 
 #if !SLUICE_CHECKED

@@ -1,6 +1,7 @@
 // Bodies of state.hpp: what is said of two accesses that nothing orders.
 #pragma once
 
+#include <algorithm>
 #include <cstdio>
 #include <string_view>
 
@@ -139,15 +140,25 @@ private:
             return "change the batch where the source fills it; it is given back when the stages have read "
                    "it";
         if (is_thread(first_) || is_cpu_stage(first_)) // there is nothing to call sync() on
-            return "touch the memory before the batch of that work is submitted, or after finish()";
+            return "touch the memory before the batch of that work is submitted, or after finish()" +
+                   in_thread();
         // Not from within the pipeline itself, which it would wait for.
         std::string text =
             first_.doer.op == Op::batch ? "call wait() of the BatchRead that submit returned, or " : "call ";
         if (first_.doer.stage != 0 && second_.doer.stage == 0)
             text += "finish() of the pipeline, or ";
         text += "sync() on " + stream_of(first_) + ", or on an event that is recorded there after " +
-                first_access() + ", before the host touches the memory";
+                first_access() + ", before the host touches the memory" + in_thread();
         return of_stages() ? text + "; or " + hand_on : text;
+    }
+    // A thread that a CPU stage has started, of which the checker does not know, counts as the host.
+    std::string in_thread() const {
+        const bool may_be = second_.doer.stage == 0 && block_.owner.starts_with("stage '") &&
+                            std::any_of(checker_.calls.begin(), checker_.calls.end(),
+                                        [](const PendingCall& call) { return call.stage != 0; });
+        return may_be ? "; or, in a thread that a CPU stage has started, use a span or data() that the stage "
+                        "itself has taken"
+                      : "";
     }
     std::string between_streams(const char* what) {
         // What the pipeline orders, a stage has done on another stream than its own.
