@@ -172,7 +172,11 @@ inline constexpr bool is_stage<Stage<Function, B>> = true;
 template <class Function, Backend B = StageBackend<Function>>
 Stage(std::string, Function, StageOptions<B> = {}) -> Stage<Function, B>;
 
-/// A value under a name of its own, so that two outputs of one type are two types. Used as a `T`.
+namespace detail {
+struct NotTagged {};
+} // namespace detail
+
+/// A value of a class under a name of its own, so that two outputs of one type are two types. Used as a `T`.
 ///
 /// \code
 /// struct Left; // before, and not within a function, where nvcc stumbles over it
@@ -182,7 +186,11 @@ Stage(std::string, Function, StageOptions<B> = {}) -> Stage<Function, B>;
 /// const auto make_left = [](int) { return sluice::Tagged<Left, Features>{Features{batch_size}}; };
 /// \endcode
 template <class Tag, class T>
-struct Tagged : T {
+struct Tagged : std::conditional_t<std::is_class_v<T>, T, detail::NotTagged> {
+    static_assert(
+        std::is_class_v<T>,
+        "sluice::Tagged: what is tagged must be a class, since a Tagged derives from it; put a number "
+        "or a pointer into a struct of its own, which needs no tag");
     /// What tells it from others of its type.
     using tag = Tag;
 };
