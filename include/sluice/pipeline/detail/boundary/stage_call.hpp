@@ -126,6 +126,19 @@ class StageCalls {
         static constexpr bool fits = on_cpu ? std::invocable<Function&, Argument<Index, Ps>...>
                                             : std::invocable<Function&, Stream, Argument<Index, Ps>...>;
         static constexpr bool plain = !((window<Index, Ps> > 1 || in_place<Index, Ps>) || ...);
+        // Whether a reference is to a number that is made of a slot's for the call, and gone when the stage's work runs.
+        template <class Parameter, std::size_t Position>
+        static constexpr bool is_to_copy =
+            std::is_reference_v<Parameter>&& std::is_arithmetic_v<std::remove_cvref_t<Parameter>> &&
+            !is_batch<Index, Position> &&
+            !std::is_same_v<std::remove_cvref_t<Parameter>,
+                            std::remove_cv_t<typename Referred<Index, Position>::type>>;
+        template <class... Parameters>
+        static constexpr bool refers_to_copy(Types<Parameters...>) {
+            if constexpr (sizeof...(Parameters) == sizeof...(Ps))
+                return (is_to_copy<Parameters, Ps> || ...);
+            return false;
+        }
 
         static void call(void* at, [[maybe_unused]] Stream stream, [[maybe_unused]] void* const* slots,
                          const void* batch) {
@@ -137,6 +150,11 @@ class StageCalls {
                 fits || !Shape::sound || on_cpu,
                 "sluice::Pipeline: a stage's callable must take (stream, const Batch&, const In&..., "
                 "Out&): the batch that is submitted, what earlier stages make, and last its own slot");
+            static_assert(
+                !fits || on_cpu || !refers_to_copy(typename CallableTraits<Function>::inputs{}),
+                "sluice::Pipeline: a stage on a stream takes a slot's number by a reference to another type, "
+                "such as const double& of a float: that is a copy, gone when the stage's work runs; name the "
+                "slot's own type");
             [[maybe_unused]] void* of_batch = const_cast<void*>(batch);
             auto& callable = *static_cast<Function*>(at);
             // Plain ones without a function each, which every program would compile.
