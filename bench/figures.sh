@@ -144,7 +144,7 @@ augment() {
         experiment "training_${on}_autotune" gpu_augment --backend cuda --augment "$on" --batch 32 --steps 300 --schedule graphed \
             --algorithms autotune
     done
-    experiment training_sweep gpu_augment --backend cuda --sweep
+    experiment training_sweep gpu_augment --backend cuda --sweep --steps 60 --schedule serial,overlapped,graphed
     local seed
     for seed in {1..14}; do
         experiment "augment_digits_$seed" gpu_augment --backend cuda --data examples/data/digits --seed "$seed"
