@@ -2,10 +2,10 @@
 """The graph experiment in PyTorch, to run beside examples/graph_replay on the same GPU.
 
 Prints microseconds a step, launched one by one and as a CUDA graph: a linear layer 150,528 -> 1,000 (in float32, which
-is PyTorch's default, and in TF32), chains of 10, 100 and 1,000 tiny kernels, a loop whose condition the host reads after each
-of 1,000 kernels, and an iterative solver. A graph of
-PyTorch's cannot hold a loop whose length the device decides, so the solver reads its condition back with `.item()`
-once a round; a round is one or eight iterations, launched one by one or as a graph.
+is PyTorch's default, and in TF32), chains of 10, 100 and 1,000 tiny kernels, a loop of 1,000 kernels after each of which
+the host reads whether to go on, and an iterative solver. A graph of PyTorch's cannot hold a loop whose length the device
+decides, so the solver reads its condition back with `.item()` once a round; a round is one or eight iterations, launched
+one by one or as a graph.
 
     python3 bench/pytorch/graphs.py --json graphs.json
 """
