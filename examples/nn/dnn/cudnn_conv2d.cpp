@@ -18,6 +18,14 @@ void* address(sluice::DeviceSpan<U, sluice::Cuda> span) {
     return const_cast<std::remove_const_t<U>*>(span.data());
 }
 
+detail::TensorAddresses addresses(const auto& in, const auto& weights, const auto& out) {
+    detail::TensorAddresses given{};
+    given[detail::in_tensor] = address(in);
+    given[detail::weights_tensor] = address(weights);
+    given[detail::out_tensor] = address(out);
+    return given;
+}
+
 ConvGraph inference_graph(bool with_residual, bool relu) {
     if (with_residual)
         return relu ? ConvGraph::bias_residual_relu : ConvGraph::bias_residual;
@@ -99,11 +107,7 @@ template <class T>
 void CudnnConv2d<T>::forward(sluice::CudaStreamRef stream, const Conv2dShape& shape, Span<const T> in,
                              Span<const T> weights, Span<T> out) {
     require_conv2d_sizes(shape, in.size(), weights.size(), out.size());
-    detail::TensorAddresses addresses{};
-    addresses[detail::in_tensor] = address(in);
-    addresses[detail::weights_tensor] = address(weights);
-    addresses[detail::out_tensor] = address(out);
-    plans_->run_required(stream, ConvGraph::forward, shape, addresses);
+    plans_->run_required(stream, ConvGraph::forward, shape, addresses(in, weights, out));
 }
 
 template <class T>
@@ -115,39 +119,30 @@ void CudnnConv2d<T>::forward_bias_relu(sluice::CudaStreamRef stream, const Conv2
     if (!residual.empty())
         require_size("convolution: elements of the residual", residual.size(), shape.out_size());
     const ConvGraph kind = inference_graph(!residual.empty(), relu);
-    detail::TensorAddresses addresses{};
-    addresses[detail::in_tensor] = address(in);
-    addresses[detail::weights_tensor] = address(weights);
-    addresses[detail::out_tensor] = address(out);
-    addresses[detail::bias_tensor] = address(bias);
-    addresses[detail::residual_tensor] = address(residual);
+    detail::TensorAddresses given = addresses(in, weights, out);
+    given[detail::bias_tensor] = address(bias);
+    given[detail::residual_tensor] = address(residual);
     const detail::ConvPlan& plan = plans_->plan(stream, kind, shape);
     if (plan.graph == nullptr)
-        plans_->run_unfused(stream, kind, shape, addresses);
+        plans_->run_unfused(stream, kind, shape, given);
     else
-        plans_->run(stream, kind, plan, addresses);
+        plans_->run(stream, kind, plan, given);
 }
 
 template <class T>
 void CudnnConv2d<T>::input_gradient(sluice::CudaStreamRef stream, const Conv2dShape& shape,
                                     Span<const T> out_gradient, Span<const T> weights, Span<T> in_gradient) {
     require_conv2d_sizes(shape, in_gradient.size(), weights.size(), out_gradient.size());
-    detail::TensorAddresses addresses{};
-    addresses[detail::in_tensor] = address(in_gradient);
-    addresses[detail::weights_tensor] = address(weights);
-    addresses[detail::out_tensor] = address(out_gradient);
-    plans_->run_required(stream, ConvGraph::input_gradient, shape, addresses);
+    plans_->run_required(stream, ConvGraph::input_gradient, shape,
+                         addresses(in_gradient, weights, out_gradient));
 }
 
 template <class T>
 void CudnnConv2d<T>::weight_gradient(sluice::CudaStreamRef stream, const Conv2dShape& shape, Span<const T> in,
                                      Span<const T> out_gradient, Span<T> weight_gradient) {
     require_conv2d_sizes(shape, in.size(), weight_gradient.size(), out_gradient.size());
-    detail::TensorAddresses addresses{};
-    addresses[detail::in_tensor] = address(in);
-    addresses[detail::weights_tensor] = address(weight_gradient);
-    addresses[detail::out_tensor] = address(out_gradient);
-    plans_->run_required(stream, ConvGraph::weight_gradient, shape, addresses);
+    plans_->run_required(stream, ConvGraph::weight_gradient, shape,
+                         addresses(in, weight_gradient, out_gradient));
 }
 
 template <class T>
@@ -158,13 +153,10 @@ bool CudnnConv2d<T>::forward_sums(sluice::CudaStreamRef stream, const Conv2dShap
     const detail::ConvPlan& plan = plans_->plan(stream, ConvGraph::sums, shape);
     if (plan.graph == nullptr)
         return false;
-    detail::TensorAddresses addresses{};
-    addresses[detail::in_tensor] = address(in);
-    addresses[detail::weights_tensor] = address(weights);
-    addresses[detail::out_tensor] = address(out);
-    addresses[detail::sum_tensor] = address(sums.first(shape.out_channels));
-    addresses[detail::square_sum_tensor] = address(sums.last(shape.out_channels));
-    plans_->run(stream, ConvGraph::sums, plan, addresses);
+    detail::TensorAddresses given = addresses(in, weights, out);
+    given[detail::sum_tensor] = address(sums.first(shape.out_channels));
+    given[detail::square_sum_tensor] = address(sums.last(shape.out_channels));
+    plans_->run(stream, ConvGraph::sums, plan, given);
     return true;
 }
 

@@ -17,6 +17,13 @@ void for_each(sluice::HostStreamRef stream, std::size_t count, const Functor& fu
 template <class Functor>
 void for_each(sluice::HostStreamRef stream, std::size_t rows, std::size_t columns, const Functor& functor);
 
+/// Calls `functor.at<Width>(row, column, of_column, of_row)` for all elements of a matrix, `Width` columns at a time, in any order.
+/// `functor.of_column<Width>(column)` loads what `at` needs of a column, and `functor.of_row<Width>(row, column)` what it needs of an
+/// element: on a device several rows ahead.
+template <std::size_t Width, class Functor>
+void for_each_row(sluice::HostStreamRef stream, std::size_t rows, std::size_t columns,
+                  const Functor& functor);
+
 /// `a / b`; in 32 bits where that suffices, since devices and processors alike are much slower in 64.
 SLUICE_HOST_DEVICE inline std::size_t quotient(std::size_t a, std::size_t b) {
     if (((a | b) >> 32) == 0)
@@ -50,6 +57,17 @@ void for_each(sluice::HostStreamRef stream, std::size_t rows, std::size_t column
     static_assert(sizeof(work) <= sluice::host::Task::inline_bytes,
                   "the functor would be copied to the heap");
     stream.enqueue(std::move(work));
+}
+
+template <std::size_t Width, class Functor>
+void for_each_row(sluice::HostStreamRef stream, std::size_t rows, std::size_t columns,
+                  const Functor& functor) {
+    static_assert(Width == 1);
+    const auto element = [functor](std::size_t row, std::size_t column) {
+        functor.template at<1>(row, column, functor.template of_column<1>(column),
+                               functor.template of_row<1>(row, column));
+    };
+    for_each(stream, rows, columns, element);
 }
 
 } // namespace nn::detail

@@ -9,32 +9,38 @@
 
 namespace nn::detail {
 
-/// Sums of x and x², both less the channel's first element: a mean far from 0 then costs no digits.
+/// Of a sum or a map over rows: what it needs of an element is the element.
 template <class T>
-struct CentredMoments {
+struct OfElements {
     const T* in;
     std::size_t columns;
 
     template <std::size_t Width>
-    struct Column {
-        float centre[Width];
-    };
-    template <std::size_t Width>
     using Row = Vector<T, Width>;
 
-    template <std::size_t Width>
-    SLUICE_HOST_DEVICE Column<Width> of_column(std::size_t column) const {
-        Column<Width> loaded;
-        load(in + column, loaded.centre);
-        return loaded;
-    }
     template <std::size_t Width>
     SLUICE_HOST_DEVICE Row<Width> of_row(std::size_t row, std::size_t column) const {
         return load_vector<Width>(in + row * columns + column);
     }
+};
+
+/// Sums of x and x², both less the channel's first element: a mean far from 0 then costs no digits.
+template <class T>
+struct CentredMoments : OfElements<T> {
+    template <std::size_t Width>
+    struct Column {
+        float centre[Width];
+    };
+
+    template <std::size_t Width>
+    SLUICE_HOST_DEVICE Column<Width> of_column(std::size_t column) const {
+        Column<Width> loaded;
+        load(this->in + column, loaded.centre);
+        return loaded;
+    }
     template <std::size_t Width>
     SLUICE_HOST_DEVICE void at(std::size_t /*row*/, std::size_t /*column*/, const Column<Width>& constants,
-                               const Row<Width>& loaded, float (&first)[Width],
+                               const Vector<T, Width>& loaded, float (&first)[Width],
                                float (&second)[Width]) const {
         to_floats(loaded, first);
         for (std::size_t i = 0; i < Width; ++i) {
@@ -143,7 +149,7 @@ struct ScaleBias {
     }
 };
 
-template <class T, class Out, std::size_t Width>
+template <class T, class Out>
 struct ScaleBiasRelu {
     const T* in;
     const float* scale;
@@ -155,229 +161,45 @@ struct ScaleBiasRelu {
     std::size_t columns;
     bool relu;
 
-    SLUICE_HOST_DEVICE void operator()(std::size_t row, std::size_t vector) const {
-        const std::size_t column = vector * Width;
-        const std::size_t at = row * columns + column;
-        float values[Width];
-        load(in + at, values);
-        const ScaleBias<Width> own(scale, bias, column);
-        for (std::size_t i = 0; i < Width; ++i)
-            values[i] = own(values[i], i);
-        if (residual != nullptr) {
-            float added[Width];
-            load(residual + at, added);
-            const ScaleBias<Width> of_residual(residual_scale, residual_bias, column);
-            for (std::size_t i = 0; i < Width; ++i)
-                values[i] += of_residual(added[i], i);
-        }
-        if (relu) {
-            for (std::size_t i = 0; i < Width; ++i)
-                values[i] = values[i] < 0.0f ? 0.0f : values[i];
-        }
-        store(out + at, values);
-    }
-};
-
-/// What normalises an element of the latest batch.
-template <std::size_t Width>
-struct Normalisation {
-    float centre[Width];
-    float inverse[Width];
-
-    SLUICE_HOST_DEVICE Normalisation(const float* mean, const float* inverse_deviation, std::size_t column) {
-        load(mean + column, centre);
-        load(inverse_deviation + column, inverse);
-    }
-    SLUICE_HOST_DEVICE float operator()(float value, std::size_t i) const {
-        return (value - centre[i]) * inverse[i];
-    }
-};
-
-/// Sums the gradient before the ReLU, by itself and times the normalised element, and writes it where it is not the one given.
-template <class T>
-struct GradientMoments {
-    const T* in;
-    const T* relu_output;
-    const T* other;
-    T* gradient;
-    const float* mean;
-    const float* inverse_deviation;
-    std::size_t columns;
-
     template <std::size_t Width>
-    using Column = Normalisation<Width>;
+    struct Column {
+        ScaleBias<Width> own, of_residual;
+    };
     template <std::size_t Width>
     struct Row {
-        Vector<T, Width> gradient, other, output, in;
+        Vector<T, Width> in, residual;
     };
 
     template <std::size_t Width>
     SLUICE_HOST_DEVICE Column<Width> of_column(std::size_t column) const {
-        return {mean, inverse_deviation, column};
+        return {{scale, bias, column}, {residual_scale, residual_bias, column}};
     }
     template <std::size_t Width>
     SLUICE_HOST_DEVICE Row<Width> of_row(std::size_t row, std::size_t column) const {
         const std::size_t at = row * columns + column;
         Row<Width> loaded;
-        loaded.gradient = load_vector<Width>(gradient + at);
-        loaded.other = loaded.gradient;
-        loaded.output = loaded.gradient;
-        if (other != nullptr)
-            loaded.other = load_vector<Width>(other + at);
-        if (relu_output != nullptr)
-            loaded.output = load_vector<Width>(relu_output + at);
         loaded.in = load_vector<Width>(in + at);
+        loaded.residual = loaded.in;
+        if (residual != nullptr)
+            loaded.residual = load_vector<Width>(residual + at);
         return loaded;
     }
     template <std::size_t Width>
-    SLUICE_HOST_DEVICE void at(std::size_t row, std::size_t column, const Column<Width>& normalised,
-                               const Row<Width>& loaded, float (&first)[Width],
-                               float (&second)[Width]) const {
-        to_floats(loaded.gradient, first);
-        if (other != nullptr) {
-            for (std::size_t i = 0; i < Width; ++i)
-                first[i] += static_cast<float>(loaded.other.values[i]);
-        }
-        if (relu_output != nullptr) {
-            for (std::size_t i = 0; i < Width; ++i)
-                first[i] = static_cast<float>(loaded.output.values[i]) > 0.0f ? first[i] : 0.0f;
-        }
-        // As rounded: the sums are those of what the next kernel reads.
-        if (other != nullptr || relu_output != nullptr)
-            to_floats(store(gradient + row * columns + column, first), first);
-        for (std::size_t i = 0; i < Width; ++i) {
-            const float x = static_cast<float>(loaded.in.values[i]);
-            second[i] = first[i] * normalised(x, i);
-        }
-    }
-};
-
-/// The same sums where a ReLU follows the normalisation at once: which elements it let pass follows from the input, so that
-/// neither its output is read nor a gradient written.
-template <class T>
-struct ReluGradientMoments {
-    const T* in;
-    const T* gradient;
-    const float* mean;
-    const float* inverse_deviation;
-    const float* scale;
-    const float* bias;
-    std::size_t columns;
-
-    template <std::size_t Width>
-    struct Column {
-        ScaleBias<Width> relu;
-        Normalisation<Width> normalised;
-    };
-    template <std::size_t Width>
-    struct Row {
-        Vector<T, Width> gradient, in;
-    };
-
-    template <std::size_t Width>
-    SLUICE_HOST_DEVICE Column<Width> of_column(std::size_t column) const {
-        return {{scale, bias, column}, {mean, inverse_deviation, column}};
-    }
-    template <std::size_t Width>
-    SLUICE_HOST_DEVICE Row<Width> of_row(std::size_t row, std::size_t column) const {
-        const std::size_t at = row * columns + column;
-        return {load_vector<Width>(gradient + at), load_vector<Width>(in + at)};
-    }
-    template <std::size_t Width>
-    SLUICE_HOST_DEVICE void at(std::size_t /*row*/, std::size_t /*column*/, const Column<Width>& constants,
-                               const Row<Width>& loaded, float (&first)[Width],
-                               float (&second)[Width]) const {
-        for (std::size_t i = 0; i < Width; ++i) {
-            const float x = static_cast<float>(loaded.in.values[i]);
-            const float g = static_cast<float>(loaded.gradient.values[i]);
-            first[i] = constants.relu.template passes<T>(x, i) ? g : 0.0f;
-            second[i] = first[i] * constants.normalised(x, i);
-        }
-    }
-};
-
-struct FinishGradients {
-    float* weight_gradient;
-    float* bias_gradient;
-
-    SLUICE_HOST_DEVICE void operator()(std::size_t c, double sum, double normalised_sum) const {
-        bias_gradient[c] = static_cast<float>(sum);
-        weight_gradient[c] = static_cast<float>(normalised_sum);
-    }
-};
-
-/// dx = weight / deviation * (g - mean(g) - normalised * mean(g * normalised)). With `scale` and `bias`, g is 0 where the ReLU
-/// after them was.
-template <class T, std::size_t Width>
-struct InputGradient {
-    const T* in;
-    const T* gradient;
-    const float* scale;
-    const float* bias;
-    const float* weight;
-    const float* mean;
-    const float* inverse_deviation;
-    const float* weight_gradient;
-    const float* bias_gradient;
-    T* in_gradient;
-    std::size_t columns;
-    float inverse_rows;
-
-    SLUICE_HOST_DEVICE void operator()(std::size_t row, std::size_t vector) const {
-        const std::size_t column = vector * Width;
-        const std::size_t at = row * columns + column;
-        float g[Width], x[Width], w[Width], dw[Width], db[Width];
-        load(gradient + at, g);
-        load(in + at, x);
-        load(weight + column, w);
-        const Normalisation<Width> normalised(mean, inverse_deviation, column);
-        load(weight_gradient + column, dw);
-        load(bias_gradient + column, db);
-        if (scale != nullptr) {
-            const ScaleBias<Width> relu(scale, bias, column);
-            for (std::size_t i = 0; i < Width; ++i)
-                g[i] = relu.template passes<T>(x[i], i) ? g[i] : 0.0f;
-        }
+    SLUICE_HOST_DEVICE void at(std::size_t row, std::size_t column, const Column<Width>& constants,
+                               const Row<Width>& loaded) const {
+        float values[Width];
+        to_floats(loaded.in, values);
         for (std::size_t i = 0; i < Width; ++i)
-            g[i] =
-                w[i] * normalised.inverse[i] * (g[i] - inverse_rows * (db[i] + normalised(x[i], i) * dw[i]));
-        store(in_gradient + at, g);
-    }
-};
-
-template <class T>
-struct ColumnSums {
-    const T* values;
-    std::size_t columns;
-
-    template <std::size_t Width>
-    struct Column {};
-    template <std::size_t Width>
-    using Row = Vector<T, Width>;
-
-    template <std::size_t Width>
-    SLUICE_HOST_DEVICE Column<Width> of_column(std::size_t /*column*/) const {
-        return {};
-    }
-    template <std::size_t Width>
-    SLUICE_HOST_DEVICE Row<Width> of_row(std::size_t row, std::size_t column) const {
-        return load_vector<Width>(values + row * columns + column);
-    }
-    template <std::size_t Width>
-    SLUICE_HOST_DEVICE void at(std::size_t /*row*/, std::size_t /*column*/,
-                               const Column<Width>& /*constants*/, const Row<Width>& loaded,
-                               float (&first)[Width], float (&second)[Width]) const {
-        to_floats(loaded, first);
-        for (std::size_t i = 0; i < Width; ++i)
-            second[i] = 0.0f;
-    }
-};
-
-struct KeepFirst {
-    float* sums;
-
-    SLUICE_HOST_DEVICE void operator()(std::size_t column, double first, double /*second*/) const {
-        sums[column] = static_cast<float>(first);
+            values[i] = constants.own(values[i], i);
+        if (residual != nullptr) {
+            for (std::size_t i = 0; i < Width; ++i)
+                values[i] += constants.of_residual(static_cast<float>(loaded.residual.values[i]), i);
+        }
+        if (relu) {
+            for (std::size_t i = 0; i < Width; ++i)
+                values[i] = values[i] < 0.0f ? 0.0f : values[i];
+        }
+        store(out + row * columns + column, values);
     }
 };
 

@@ -5,6 +5,7 @@
 #include <nn/elementwise/for_each.hpp>
 #include <nn/norm/batch_norm.hpp>
 #include <nn/norm/detail/batch_norm.hpp>
+#include <nn/norm/detail/batch_norm_gradients.hpp>
 #include <nn/norm/detail/column_pairs.hpp>
 
 namespace nn {
@@ -63,7 +64,7 @@ void batch_norm_statistics(sluice::BasicStreamRef<B> stream, std::type_identity_
     const auto finish = detail::finish_statistics(in.data(), in.rows(), norm, options);
     detail::with_vector_width<B, T>(in.columns(), [&](auto width) {
         detail::column_pair_sums<width()>(stream, in.rows(), in.columns(),
-                                          detail::CentredMoments<T>{in.data(), in.columns()}, finish,
+                                          detail::CentredMoments<T>{{in.data(), in.columns()}}, finish,
                                           scratch.data());
     });
 }
@@ -113,10 +114,11 @@ void scale_bias_relu(sluice::BasicStreamRef<B> stream, std::type_identity_t<Matr
     detail::require_optional("scale_bias_relu: the residual's scale", residual.scale.size(), columns);
     detail::require_optional("scale_bias_relu: the residual's bias", residual.bias.size(), columns);
     detail::with_vector_width<B, T>(columns, [&](auto width) {
-        detail::for_each(stream, in.rows(), columns / width(),
-                         detail::ScaleBiasRelu<T, Out, width()>{
-                             in.data(), scale.data(), bias.data(), residual.maps.data(),
-                             residual.scale.data(), residual.bias.data(), out.data(), columns, relu});
+        detail::for_each_row<width()>(
+            stream, in.rows(), columns,
+            detail::ScaleBiasRelu<T, Out>{in.data(), scale.data(), bias.data(), residual.maps.data(),
+                                          residual.scale.data(), residual.bias.data(), out.data(), columns,
+                                          relu});
     });
 }
 
@@ -146,20 +148,28 @@ void batch_norm_backward(sluice::BasicStreamRef<B> stream, const BatchNorm<B>& n
             detail::column_pair_sums<width()>(stream, in.rows(), columns, moments, finish, scratch.data());
         };
         if (gradients.relu) {
-            sum(detail::ReluGradientMoments<T>{in.data(), gradients.gradient.data(), norm.mean.data(),
-                                               norm.inverse_deviation.data(), scale, bias, columns});
+            sum(detail::ReluGradientMoments<T>{{in.data(), gradients.gradient.data(), columns},
+                                               norm.mean.data(),
+                                               norm.inverse_deviation.data(),
+                                               scale,
+                                               bias});
         } else {
             sum(detail::GradientMoments<T>{in.data(), gradients.relu_output.data(),
                                            gradients.other_gradient.data(), gradients.gradient.data(),
                                            norm.mean.data(), norm.inverse_deviation.data(), columns});
         }
-        detail::for_each(stream, in.rows(), columns / width(),
-                         detail::InputGradient<T, width()>{
-                             in.data(), gradients.gradient.data(), scale, bias, norm.weight.data(),
-                             norm.mean.data(), norm.inverse_deviation.data(),
-                             gradients.weight_gradient.data(), gradients.bias_gradient.data(),
-                             gradients.in_gradient.data(), columns,
-                             static_cast<float>(1.0 / static_cast<double>(in.rows()))});
+        detail::for_each_row<width()>(
+            stream, in.rows(), columns,
+            detail::InputGradient<T>{{in.data(), gradients.gradient.data(), columns},
+                                     scale,
+                                     bias,
+                                     norm.weight.data(),
+                                     norm.mean.data(),
+                                     norm.inverse_deviation.data(),
+                                     gradients.weight_gradient.data(),
+                                     gradients.bias_gradient.data(),
+                                     gradients.in_gradient.data(),
+                                     static_cast<float>(1.0 / static_cast<double>(in.rows()))});
     });
 }
 
@@ -170,7 +180,7 @@ void bias_gradient(sluice::BasicStreamRef<B> stream, std::type_identity_t<Matrix
     detail::require_scratch(scratch.size(), gradient.rows(), gradient.columns());
     detail::with_vector_width<B, T>(gradient.columns(), [&](auto width) {
         detail::column_pair_sums<width()>(stream, gradient.rows(), gradient.columns(),
-                                          detail::ColumnSums<T>{gradient.data(), gradient.columns()},
+                                          detail::ColumnSums<T>{{gradient.data(), gradient.columns()}},
                                           detail::KeepFirst{sums.data()}, scratch.data());
     });
 }

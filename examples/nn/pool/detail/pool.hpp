@@ -27,12 +27,12 @@ struct MaxPoolRelu {
         const std::uint32_t top = pixel / out_width * 2 - 1; // -1 wraps around
         const std::uint32_t left = pixel % out_width * 2 - 1;
         float best[Width];
-        std::uint8_t tap[Width];
+        Vector<std::uint8_t, Width> tap;
         float scales[Width];
         float biases[Width];
         for (std::size_t i = 0; i < Width; ++i) {
             best[i] = 0.0f;
-            tap[i] = no_tap;
+            tap.values[i] = no_tap;
             scales[i] = 1.0f;
         }
         if (scale != nullptr)
@@ -53,20 +53,21 @@ struct MaxPoolRelu {
         (std::make_integer_sequence<std::uint8_t, 9>{});
         store(out + row * channels + column, best);
         if (taps != nullptr)
-            *reinterpret_cast<Vector<std::uint8_t, Width>*>(taps + row * channels + column) = as_vector(tap);
+            *reinterpret_cast<Vector<std::uint8_t, Width>*>(taps + row * channels + column) = tap;
     }
 
 private:
     SLUICE_HOST_DEVICE void consider(const Vector<T, Width>& loaded, bool is_inside,
                                      const float (&scales)[Width], const float (&biases)[Width],
-                                     std::uint8_t t, float (&best)[Width], std::uint8_t (&tap)[Width]) const {
+                                     std::uint8_t t, float (&best)[Width],
+                                     Vector<std::uint8_t, Width>& tap) const {
         if (!is_inside)
             return;
         for (std::size_t i = 0; i < Width; ++i) {
             const float value = static_cast<float>(loaded.values[i]) * scales[i] + biases[i];
             if (exceeds(value, best[i])) {
                 best[i] = value;
-                tap[i] = t;
+                tap.values[i] = t;
             }
         }
     }
@@ -79,13 +80,6 @@ private:
 #else
         return value > best || (value != value && best == best);
 #endif
-    }
-
-    SLUICE_HOST_DEVICE static Vector<std::uint8_t, Width> as_vector(const std::uint8_t (&values)[Width]) {
-        Vector<std::uint8_t, Width> result;
-        for (std::size_t i = 0; i < Width; ++i)
-            result.values[i] = values[i];
-        return result;
     }
 };
 
