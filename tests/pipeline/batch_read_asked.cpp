@@ -1,5 +1,8 @@
 // Whether a batch has been read, asked without a wait.
 #include <cstddef>
+#include <latch>
+#include <string>
+#include <vector>
 
 #include "pipeline/capturable.hpp"
 #include "pipeline/dag.hpp"
@@ -140,6 +143,61 @@ TEST_CASE("BatchRead: is_ready lets a batch wait for others of its graph at firs
     (void)read.is_ready();
     CHECK(calls == before + 1);
     pipeline.finish();
+}
+
+TEST_CASE("BatchRead: wait within a stage of its pipeline is refused, and waits later") {
+    struct Seen {};
+    for (const Schedule schedule : {Schedule::overlapped, Schedule::graphed}) {
+        CAPTURE(std::string(to_string(schedule)));
+        BatchRead read;
+        std::string text;
+        bool asks = false;
+        bool ready = true;
+        std::latch go(1);
+        std::latch called(1);
+        AnyPipeline<PinnedSpan<const Word, B>, B> pipeline(
+            Stages{Stage{"copy",
+                         [&](Ref stream, const PinnedSpan<const Word, B>& batch, PinnedBuffer<Word, B>& out) {
+                             if (asks)
+                                 text = text_of([&] { read.wait(); });
+                             copy(stream, out, batch);
+                         }},
+                   Stage{"look",
+                         [&](const PinnedBuffer<Word, B>&, Seen&) {
+                             if (called.try_wait())
+                                 return;
+                             go.wait();
+                             text = text_of([&] { read.wait(); });
+                             ready = read.is_ready();
+                             called.count_down();
+                         }},
+                   Stage{"keep", [](const Seen&) {}}},
+            Slots{make_word, [](int) { return Seen{}; }},
+            PipelineOptions{.schedule = schedule, .graphs = {.on_refusal = nullptr}});
+        const Inputs<B> inputs(3, 1);
+        const auto check_refused = [&] {
+            CHECK(text == "wait: the batch's pipeline is in use, by another thread or by the stage that "
+                          "asks; wait for a "
+                          "batch on the thread that drives its pipeline, between that one's calls");
+            text.clear();
+        };
+        read = pipeline.submit(inputs[0]);
+        pipeline.flush();
+        go.count_down();
+        called.wait(); // Meanwhile no other thread is in a call.
+        check_refused();
+        CHECK_FALSE(ready);
+
+        if (schedule == Schedule::graphed)
+            continue; // A replay calls no callable.
+        read = pipeline.submit(inputs[1]);
+        asks = true;
+        pipeline.submit(inputs[2]).stays();
+        pipeline.flush();
+        check_refused();
+        CHECK_NOTHROW(read.wait());
+        CHECK_NOTHROW(pipeline.finish());
+    }
 }
 
 } // namespace pipeline_batch_read_asked

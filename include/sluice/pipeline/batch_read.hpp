@@ -30,7 +30,8 @@ class BatchWaiterRef;
 /// What a pipeline lends to those who wait for its batches; `pipeline` is null once it has gone.
 struct BatchWaiter {
     void* pipeline = nullptr;
-    void (*wait)(void* pipeline, std::size_t run, std::size_t number) = nullptr;
+    bool (*wait)(void* pipeline, std::size_t run,
+                 std::size_t number) = nullptr; // false, without a wait, where the pipeline is in use
     bool (*is_read)(void* pipeline, std::size_t run, std::size_t number) = nullptr;
     void (*stays)(void* pipeline, std::size_t run, std::size_t number) = nullptr; // where that is checked
     bool (*drain)(void* pipeline) =
@@ -112,7 +113,8 @@ public:
     }
 
     /// Waits until the batch has been read. Sends held batches on their way, as `flush` does, where it is one of them.
-    /// Throws `Error` for a fault of that work.
+    /// Throws `Error` for a fault of that work; and, without a wait, within a stage or a call of its pipeline: there is still to be
+    /// waited for then.
     void wait();
 
     /// Whether the batch has been read, without a wait: then `wait` would return at once. Where the pipeline has failed, and
@@ -132,7 +134,7 @@ private:
               bool waits_in_destructor) noexcept
         : waiter_(waiter), run_(run), number_(number), waits_(waits_in_destructor) {}
     void wait_quietly() noexcept;
-    void wait_by(const detail::BatchWaiter& waiter) const;
+    [[noreturn]] static void throw_in_use();
 
     detail::BatchWaiterRef waiter_;
     std::size_t run_ = 0;

@@ -20,12 +20,9 @@ public:
     ~CallingPipeline() { innermost() = outer_; }
 
     /// Whether a CPU stage of the same pipeline has made this call.
-    bool is_of_own_stage() const noexcept {
-        const CallingPipeline* of = outer_;
-        while (of != nullptr && (of->core_ != core_ || of->thread_stage_ == nullptr))
-            of = of->outer_;
-        return of != nullptr;
-    }
+    bool is_of_own_stage() const noexcept { return is_stage_of(core_, outer_); }
+    /// Whether this thread is in a CPU stage of the pipeline of `core`.
+    static bool is_in_stage_of(const void* core) noexcept { return is_stage_of(core, innermost()); }
 
     /// The name of the stage whose callable this thread is in; null where it is in none.
     static const std::string* stage() {
@@ -36,6 +33,11 @@ public:
     }
 
 private:
+    static bool is_stage_of(const void* core, const CallingPipeline* of) noexcept {
+        while (of != nullptr && (of->core_ != core || of->thread_stage_ == nullptr))
+            of = of->outer_;
+        return of != nullptr;
+    }
     static const CallingPipeline*& innermost() noexcept {
         thread_local const CallingPipeline* pipeline = nullptr;
         return pipeline;

@@ -21,9 +21,12 @@ SLUICE_BODY BatchRead& BatchRead::operator=(BatchRead&& other) noexcept {
 }
 
 SLUICE_BODY void BatchRead::wait() {
-    const detail::BatchWaiterRef waiter = std::move(waiter_);
-    if (waiter)
-        wait_by(*waiter);
+    detail::BatchWaiterRef waiter = std::move(waiter_);
+    if (waiter && waiter->pipeline != nullptr && !waiter->wait(waiter->pipeline, run_, number_))
+        [[unlikely]] {
+        waiter_ = std::move(waiter); // is still to be waited for
+        throw_in_use();
+    }
 }
 
 SLUICE_BODY bool BatchRead::is_ready() const {
@@ -45,7 +48,8 @@ SLUICE_BODY void BatchRead::wait_quietly() noexcept {
             throw Error("while an exception passed, a stage waited for a semaphore that was not signalled, "
                         "and the wait was "
                         "given up: what its stream did next may have come too early");
-        wait_by(*waiter);
+        if (waiter->pipeline != nullptr && !waiter->wait(waiter->pipeline, run_, number_))
+            throw_in_use();
     } catch (...) {
         waiter->unreported = std::current_exception();
         if (waiter->pipeline != nullptr)
@@ -53,9 +57,10 @@ SLUICE_BODY void BatchRead::wait_quietly() noexcept {
     }
 }
 
-SLUICE_BODY void BatchRead::wait_by(const detail::BatchWaiter& waiter) const {
-    if (waiter.pipeline != nullptr)
-        waiter.wait(waiter.pipeline, run_, number_);
+SLUICE_BODY void BatchRead::throw_in_use() {
+    throw Error(
+        "wait: the batch's pipeline is in use, by another thread or by the stage that asks; wait for a batch "
+        "on the thread that drives its pipeline, between that one's calls");
 }
 
 } // namespace sluice

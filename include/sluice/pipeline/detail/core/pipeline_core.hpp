@@ -124,6 +124,8 @@ private:
     void enqueue(const GivenBatch<B>& batch, const Hold& hold, bool& kept);
     void await_batch(std::size_t number);
     bool is_read(std::size_t number);
+    // Whether what waits for batches may ask: not within a call, nor from a CPU stage of this pipeline.
+    bool may_be_asked() const noexcept;
     void await_room();
     void hand_on();
     void mark_end();

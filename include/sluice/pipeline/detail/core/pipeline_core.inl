@@ -82,24 +82,27 @@ PipelineCore<B>::PipelineCore(const PlanData& plan, const PipelineSetup<B>& setu
     waiter_->pipeline = this;
     waiter_->wait = [](void* pipeline, std::size_t run, std::size_t number) {
         auto& self = *static_cast<PipelineCore*>(pipeline);
-        // After a reset nothing of it is under way, and within a call it is too late to ask.
-        if (run == self.run_ && !self.in_use_.load())
-            self.await_batch(number);
+        if (run != self.run_)
+            return true; // After a reset nothing of it is under way.
+        if (!self.may_be_asked()) [[unlikely]]
+            return false;
+        self.await_batch(number);
+        return true;
     };
     waiter_->is_read = [](void* pipeline, std::size_t run, std::size_t number) {
         auto& self = *static_cast<PipelineCore*>(pipeline);
-        return run != self.run_ || (!self.in_use_.load() && self.is_read(number));
+        return run != self.run_ || (self.may_be_asked() && self.is_read(number));
     };
     if constexpr (StageCore<B>::Checks::listens) {
         waiter_->stays = [](void* pipeline, std::size_t run, std::size_t number) {
             auto& self = *static_cast<PipelineCore*>(pipeline);
-            if (!self.in_use_.load() && run == self.run_)
+            if (self.may_be_asked() && run == self.run_)
                 self.core_.checks.batch_stays(number);
         };
     }
     waiter_->drain = [](void* pipeline) {
         auto& self = *static_cast<PipelineCore*>(pipeline);
-        return !self.in_use_.load() && self.core_.drain();
+        return self.may_be_asked() && self.core_.drain();
     };
     const bool graphs = options.schedule == Schedule::graphed || options.schedule == Schedule::automatic;
     if (options.timed_batches != 0)
@@ -144,6 +147,11 @@ PipelineCore<B>::~PipelineCore() {
     }
     core_.drain(failed);
     drop_batches();
+}
+
+template <Backend B>
+bool PipelineCore<B>::may_be_asked() const noexcept {
+    return !in_use_.load() && !CallingPipeline::is_in_stage_of(&core_);
 }
 
 template <Backend B>
