@@ -2,6 +2,7 @@
 # The figures of docs/performance, group by group, and whether they are still those of the pages:
 #
 #     bash bench/figures.sh BUILD OUT GROUP…          BUILD: a release build; OUT: a folder for what is measured
+#     bash bench/figures.sh --lanes BUILD OUT         all groups on a machine of several GPUs, by figures/lanes.py
 #     bash bench/figures.sh --check OUT… [--write]    compares what is in the folders with the pages, by figures/check.py
 #
 # Groups, and the targets of BUILD that they need:
@@ -32,6 +33,10 @@ usage() { sed -n '2,/^$/s/^# \?//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 if [[ ${1:-} == --check ]]; then
     [[ $# -ge 2 ]] || usage
     exec python3 "$here/figures/check.py" "${@:2}"
+fi
+if [[ ${1:-} == --lanes ]]; then
+    [[ $# -ge 3 && -d $2 ]] || usage
+    exec python3 "$here/figures/lanes.py" "${@:2}"
 fi
 [[ $# -ge 3 && -d $1 ]] || usage
 build=$(cd "$1" && pwd) out=$(mkdir -p "$2" && cd "$2" && pwd)

@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(ROOT / "bench" / "figures"))
 
+import lanes  # noqa: E402
 from check import compare, show, write  # noqa: E402
 from entries import ENTRIES, LEFT_OUT  # noqa: E402
 from pages import read_pages, unlisted_tables  # noqa: E402
@@ -314,6 +315,35 @@ class Script(unittest.TestCase):
             self.assertEqual((out / "stage_shares.txt").read_text(encoding="utf-8"), "a share  1 2 3\n")
             self.assertEqual((out / "ports.json").read_text(encoding="utf-8"), "{}\n")
             self.assertTrue((out / "machine.txt").read_text(encoding="utf-8").strip())
+
+    def test_lanes_know_all_groups(self):
+        script = (ROOT / "bench/figures.sh").read_text(encoding="utf-8")
+        groups = re.search(r'groups="([^"]*)"', script)[1].split()
+        self.assertEqual(sorted(groups), sorted([*lanes.ON_ONE, *lanes.ON_TWO]))
+
+    def test_lanes_run_each_group_once_and_go_on(self):
+        with tempfile.TemporaryDirectory() as folder:
+            build, out = Path(folder, "build"), Path(folder, "out")
+            (build / "bench").mkdir(parents=True)
+            for name in ("stage_shares", "live_input", "ports"):
+                program = build / "bench" / name
+                ends = 1 if name == "live_input" else 0
+                program.write_text(f'#!/bin/bash\necho "{name} on $CUDA_VISIBLE_DEVICES"; exit {ends}\n', encoding="utf-8")
+                program.chmod(0o755)
+
+            def run(*arguments):
+                return subprocess.run(["/bin/bash", str(ROOT / "bench/figures.sh"), "--lanes", str(build), str(out), *arguments],
+                                      capture_output=True, text=True, check=False, env={**os.environ, "CUDA_VISIBLE_DEVICES": "5,3,4"})
+            short = run("--seconds", "50", "shares", "ports", "live", "kills")
+            self.assertEqual(short.returncode, 1, short.stderr)
+            self.assertIn("not run: kills live", short.stdout)
+            (report,) = out.rglob("stage_shares.txt")
+            self.assertEqual(report.read_text(encoding="utf-8"), f"stage_shares on {report.parent.name.removeprefix('gpu')}\n")
+            again = run("shares", "ports", "live")
+            self.assertEqual(again.returncode, 1, again.stderr)
+            self.assertRegex(again.stdout, r"live on GPU \d, \d+ s, exit code 1: see ")
+            self.assertNotIn("shares", again.stdout)
+            self.assertEqual(sorted((out / "ended").read_text(encoding="utf-8").split()), ["ports", "shares"])
 
 
 if __name__ == "__main__":
