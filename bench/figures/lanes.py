@@ -1,9 +1,10 @@
 """All groups of figures.sh on a machine of several GPUs, a group on each at a time, the longest first:
 
-    bash bench/figures.sh --lanes BUILD OUT [--seconds S] [GROUP...]
+    bash bench/figures.sh --lanes BUILD OUT [--first COMMAND] [--seconds S] [GROUP...]
 
-Groups of two GPUs run first, on the first two. Each GPU has its share of the processors. OUT has a folder for each GPU, and `ended`
-names the groups that are over: called again, it goes on with the others. With --seconds none begins that would not end by then.
+Groups of two GPUs run first, on the first two; before them COMMAND, such as the tests. Each GPU has its share of the processors. OUT has
+a folder for each GPU, and `ended` names the groups that are over: called again, it goes on with the others. With --seconds none begins
+that would not end by then.
 """
 
 import argparse
@@ -51,26 +52,29 @@ class Lanes:
                     return group
         return None
 
-    def run(self, gpus, cores, groups):
-        """Runs of these groups what is waiting, one after another."""
+    def run_one(self, name, command, gpus, cores):
         out = os.path.join(self.arguments.out, "gpu" + gpus[0])
         os.makedirs(out, exist_ok=True)
-        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ",".join(gpus)}
-        command = ["bash", os.path.join(HERE, "..", "figures.sh"), self.arguments.build, out]
+        begin = time.monotonic()
+        with open(os.path.join(out, name + ".log"), "w", encoding="utf-8") as log:
+            code = subprocess.run(command(out), env={**os.environ, "CUDA_VISIBLE_DEVICES": ",".join(gpus)}, stdout=log,
+                                  stderr=subprocess.STDOUT, check=False,
+                                  preexec_fn=lambda: os.sched_setaffinity(0, cores)).returncode
+        with self.lock:
+            now = time.monotonic()
+            print(f"{now - self.begin:6.0f} s: {name} on GPU {','.join(gpus)}, {now - begin:.0f} s"
+                  f"{'' if code == 0 else f', exit code {code}: see {log.name}'}", flush=True)
+            if code != 0:
+                self.failed.append(name)
+        return code
+
+    def run(self, gpus, cores, groups):
+        """Runs of these groups what is waiting, one after another."""
         while group := self.next_of(groups):
-            begin = time.monotonic()
-            with open(os.path.join(out, group + ".log"), "w", encoding="utf-8") as log:
-                code = subprocess.run(command + [group], env=environment, stdout=log, stderr=subprocess.STDOUT, check=False,
-                                      preexec_fn=lambda: os.sched_setaffinity(0, cores)).returncode
-            with self.lock:
-                now = time.monotonic()
-                print(f"{now - self.begin:6.0f} s: {group} on GPU {','.join(gpus)}, {now - begin:.0f} s"
-                      f"{'' if code == 0 else f', exit code {code}: see {log.name}'}", flush=True)
-                if code == 0:
-                    with open(self.ended_path, "a", encoding="utf-8") as ended:
-                        ended.write(group + "\n")
-                else:
-                    self.failed.append(group)
+            script = os.path.join(HERE, "..", "figures.sh")
+            if self.run_one(group, lambda out, group=group: ["bash", script, self.arguments.build, out, group], gpus, cores) == 0:
+                with self.lock, open(self.ended_path, "a", encoding="utf-8") as ended:
+                    ended.write(group + "\n")
 
 
 def gpus_here():
@@ -85,6 +89,7 @@ def main():
     parser.add_argument("build")
     parser.add_argument("out")
     parser.add_argument("groups", nargs="*", metavar="GROUP", help="all, where none is named")
+    parser.add_argument("--first", metavar="COMMAND", help="run before the groups of two GPUs")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="how long it may take")
     arguments = parser.parse_intermixed_args()
     unknown = [group for group in arguments.groups if group not in ON_ONE and group not in ON_TWO]
@@ -99,7 +104,12 @@ def main():
     share = max(len(cores) // len(gpus), 1)
     cores_of = [set(cores[i * share:(i + 1) * share] or cores) for i in range(len(gpus))]
 
+    def first():
+        if arguments.first:
+            lanes.run_one("first", lambda out: ["bash", "-c", arguments.first], gpus[:2], cores_of[0].union(*cores_of[:2]))
+
     def first_two():
+        first()
         lanes.run(gpus[:2], cores_of[0] | cores_of[1], ON_TWO)
         run_each(0, 2)
 
@@ -111,6 +121,7 @@ def main():
             thread.join()
 
     if len(gpus) == 1:
+        first()
         run_each(0, 1)
     else:
         pair = threading.Thread(target=first_two)
