@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include <sluice/sluice.hpp>
@@ -124,6 +125,29 @@ TEST_CASE("Contract 3: verify_schedules repeats each schedule, the first one too
     CHECK(calls == 3);
 }
 
+TEST_CASE("Contract 3: verify_schedules compares what a run left in memory of its own with the next run's") {
+    std::vector<int> kept{0, 0};
+    const auto view_of_kept = [&](Schedule) {
+        ++kept[1];
+        return std::span<const int>(kept);
+    };
+    CHECK(verify_schedules(view_of_kept).difference ==
+          "schedule overlapped differs from serial: result 1 of 2 is the first that has other bits");
+    bool kept_flag = false;
+    const auto view_of_flag = [&](Schedule) {
+        kept_flag = !kept_flag;
+        return std::span<const bool>(&kept_flag, 1);
+    };
+    CHECK_FALSE(verify_schedules(view_of_flag));
+}
+
+TEST_CASE("Contract 3: verify_schedules runs a schedule as often as it is named") {
+    int calls = 0;
+    const auto counts = [&](Schedule) { return std::vector<int>{calls++}; };
+    CHECK_FALSE(verify_schedules(counts, {Schedule::serial, Schedule::serial}));
+    CHECK(calls == 2);
+}
+
 TEST_CASE("Contract 3: verify_schedules passes on what the run throws") {
     const auto run = [](Schedule) -> std::vector<int> { throw std::logic_error("no data"); };
     CHECK_THROWS_WITH_AS(verify_schedules(run), "no data", std::logic_error);
@@ -135,6 +159,9 @@ TEST_CASE("Contract 3: verify_schedules refuses what would compare nothing") {
           "verify_schedules: there is no schedule to run; expected one at least");
     CHECK(text_of([&] { (void)verify_schedules(run, {Schedule::serial}, 0); }) ==
           "verify_schedules: the repeats must be 1 or more, got 0");
+    CHECK(text_of([&] { (void)verify_schedules(run, {Schedule::serial}); }) ==
+          "verify_schedules: one run of one schedule has nothing to be compared with; expected another "
+          "schedule, or 2 repeats or more");
     CHECK(contains(text_of([&] {
                        (void)verify_schedules(run, {Schedule::serial, static_cast<Schedule>(9)});
                    }),

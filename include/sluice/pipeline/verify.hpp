@@ -12,6 +12,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <sluice/backend/error.hpp>
 #include <sluice/backend/stress.hpp>
@@ -36,8 +37,9 @@ struct ScheduleVerdict {
 ///
 /// `run(Schedule)` starts from the same state each time, runs the work, and returns its results as a
 /// contiguous range of trivially copyable elements without padding, such as a `std::vector<float>` of losses
-/// and weights. Each schedule runs `repeats` times: a race shows in some runs only. Throws what `run` throws, and `Error` where there
-/// is no schedule, or not one repeat: nothing would have been compared.
+/// and weights; a view of them serves, since they are copied before the next run. Each schedule runs `repeats` times: a race shows
+/// in some runs only. Throws what `run` throws, and `Error` where there is no schedule, not one repeat, or one run alone: nothing
+/// would have been compared.
 template <class Run>
 ScheduleVerdict verify_schedules(Run&& run,
                                  std::initializer_list<Schedule> schedules = {Schedule::serial,

@@ -5,16 +5,16 @@ namespace sluice {
 
 namespace detail {
 
-/// Whether a value's bits are those of poisoned memory, or came of them: NaN.
+/// Whether the bytes of an `Element` are those of poisoned memory, or came of them: NaN.
 template <class Element>
-bool looks_poisoned(const Element& element) {
+bool looks_poisoned(const unsigned char* bytes) {
     if constexpr (std::is_floating_point_v<Element>) {
+        Element element;
+        std::memcpy(&element, bytes, sizeof(Element));
         return element != element;
     } else {
-        unsigned char bytes[sizeof(Element)];
-        std::memcpy(bytes, &element, sizeof(Element));
-        for (const unsigned char byte : bytes) {
-            if (byte != 0xFFU)
+        for (std::size_t i = 0; i < sizeof(Element); ++i) {
+            if (bytes[i] != 0xFFU)
                 return false;
         }
         return true;
@@ -36,22 +36,36 @@ template <class Run>
 concept RunsWork =
     std::is_invocable_v<Run&, Schedule> && !std::is_void_v<std::invoke_result_t<Run&, Schedule>>;
 
-/// Says how `second` differs from `first`; empty where it does not.
-template <class Element, std::size_t Extent, class Results>
-std::string difference_of(std::span<Element, Extent> first, const Results& results, std::size_t per_batch) {
-    static_assert(std::is_trivially_copyable_v<Element>,
+/// A copy of the results: what `run` returned may be a view of memory that its next call writes.
+template <class Results>
+std::vector<unsigned char> bytes_of(const Results& results) {
+    const std::span given(results);
+    static_assert(std::is_trivially_copyable_v<typename decltype(given)::value_type>,
                   "sluice::verify_schedules: results must be trivially copyable");
-    const std::span second(results);
+    const auto* const bytes = reinterpret_cast<const unsigned char*>(given.data());
+    return {bytes, bytes + given.size_bytes()};
+}
+
+/// Says how `results` differ from the `first` ones; empty where they do not.
+template <class Results>
+std::string difference_of(const std::vector<unsigned char>& first, const Results& results,
+                          std::size_t per_batch) {
+    using Element = typename decltype(std::span(results))::value_type;
+    const std::vector<unsigned char> second = bytes_of(results);
+    const std::size_t count = first.size() / sizeof(Element);
     if (second.size() != first.size())
-        return std::to_string(second.size()) + " results instead of " + std::to_string(first.size());
-    for (std::size_t index = 0; index < first.size(); ++index) {
-        if (std::memcmp(&first[index], &second[index], sizeof(Element)) == 0)
+        return std::to_string(second.size() / sizeof(Element)) + " results instead of " +
+               std::to_string(count);
+    for (std::size_t index = 0; index < count; ++index) {
+        const unsigned char* const before = first.data() + index * sizeof(Element);
+        const unsigned char* const now = second.data() + index * sizeof(Element);
+        if (std::memcmp(before, now, sizeof(Element)) == 0)
             continue;
-        std::string text = "result " + std::to_string(index) + " of " + std::to_string(first.size());
+        std::string text = "result " + std::to_string(index) + " of " + std::to_string(count);
         if (per_batch > 0)
             text += ", of batch " + std::to_string(index / per_batch) + ",";
         text += " is the first that has other bits";
-        if (looks_poisoned(second[index]) && !looks_poisoned(first[index]))
+        if (looks_poisoned<Element>(now) && !looks_poisoned<Element>(before))
             text += ": those of a poisoned slot, which was read before it was written or after it was handed "
                     "back";
         return text;
@@ -71,13 +85,19 @@ ScheduleVerdict verify_schedules(Run&& run, std::initializer_list<Schedule> sche
     const Schedule first = detail::first_of(schedules);
     if (repeats < 1)
         throw Error("verify_schedules: the repeats must be 1 or more, got " + std::to_string(repeats));
+    if (schedules.size() == 1 && repeats == 1) {
+        throw Error(
+            "verify_schedules: one run of one schedule has nothing to be compared with; expected another "
+            "schedule, or 2 repeats or more");
+    }
     ScheduleVerdict verdict;
-    const auto expected = run(first);
+    const std::vector<unsigned char> expected = detail::bytes_of(run(first));
+    bool is_first = true;
     for (const Schedule schedule : schedules) {
         for (int repeat = 0; repeat < repeats && verdict.identical; ++repeat) {
-            if (repeat == 0 && schedule == *schedules.begin())
+            if (std::exchange(is_first, false))
                 continue;
-            const std::string how = detail::difference_of(std::span(expected), run(schedule), 0);
+            const std::string how = detail::difference_of(expected, run(schedule), 0);
             if (how.empty())
                 continue;
             verdict.identical = false;
@@ -98,7 +118,7 @@ ScheduleVerdict verify_schedules(Run&& run, const StressRuns& runs,
     detail::require_callable("verify_schedules: what runs the work", run);
     if (runs.seeds < 1)
         throw Error("StressRuns::seeds must be 1 or more, got " + std::to_string(runs.seeds));
-    const auto expected = run(detail::first_of(schedules));
+    const std::vector<unsigned char> expected = detail::bytes_of(run(detail::first_of(schedules)));
     const std::uint64_t before = StressScope::counts().operations;
     Stress stress = runs.stress;
     for (int seed = 0; seed < runs.seeds; ++seed, ++stress.seed) {
@@ -107,9 +127,8 @@ ScheduleVerdict verify_schedules(Run&& run, const StressRuns& runs,
                                       " under stress with seed " + std::to_string(stress.seed);
             try {
                 const StressScope scope(stress);
-                const auto results = run(schedule);
                 const std::string how =
-                    detail::difference_of(std::span(expected), results, runs.results_per_batch);
+                    detail::difference_of(expected, run(schedule), runs.results_per_batch);
                 if (!how.empty()) {
                     std::string text = which;
                     text.append(" differs from ")
