@@ -293,6 +293,18 @@ TEST_CASE("reshape: conversions refuse what makes no sense") {
     CHECK(contains(
         text([&] { ragged::from_padded_mask(stream, batch, values.memory, 6, bytes.memory, workspace); }),
         "room for 4"));
+    RaggedBatch<Number, B> twelve_values({4, 12}, stream);
+    const DeviceSpan<Number, B> inside = twelve_values.values();
+    CHECK(contains(text([&] { ragged::to_padded(stream, inside, twelve_values.view(), 3, 0u, one.memory); }),
+                   "ragged::to_padded: the result and the rows' values overlap"));
+    CHECK(contains(
+        text([&] { ragged::from_padded(stream, twelve_values, inside, 4, three.memory, workspace); }),
+        "ragged::from_padded: the result and the padded rows overlap"));
+    CHECK(contains(text([&] {
+                       ragged::from_padded_mask(stream, twelve_values, inside, 4, twelve_bytes.memory,
+                                                workspace);
+                   }),
+                   "ragged::from_padded_mask: the result and the padded rows overlap"));
     stream.sync();
 }
 

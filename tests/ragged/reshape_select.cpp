@@ -330,6 +330,16 @@ TEST_CASE("reshape: selections refuse what makes no sense") {
     CHECK(contains(text([&] { ragged::mask(stream, in, view, bytes.memory, workspace); }),
                    "are the same batch"));
     CHECK(contains(text([&] { ragged::remove_empty(stream, in, view, workspace); }), "are the same batch"));
+    // The result's own values over the rows of another batch.
+    const RaggedView<const Number> over_result = view.over(std::as_const(out).values().data());
+    Numbers<std::int64_t> four(stream, 4);
+    Numbers<std::uint8_t> ten_bytes(stream, 10);
+    CHECK(text([&] { ragged::gather(stream, out, over_result, four.memory, workspace); }) ==
+          "ragged::gather: the result and an operand's values overlap, expected other memory for the result");
+    CHECK(contains(text([&] { ragged::mask(stream, out, over_result, ten_bytes.memory, workspace); }),
+                   "overlap"));
+    CHECK(contains(text([&] { ragged::remove_empty(stream, out, over_result, workspace); }), "overlap"));
+    CHECK(contains(text([&] { ragged::stack(stream, out, {view, over_result}, workspace); }), "overlap"));
     stream.sync();
 }
 

@@ -134,6 +134,34 @@ TEST_CASE("operands with too little room are refused") {
     CHECK(text_of([&] { ragged::apply_padded(stream, Difference{}, out, batch, none, 0); }).empty());
 }
 
+TEST_CASE("results over a dense or a padded operand, which other values are still made of, are refused") {
+    const BasicStream<B> stream;
+    RaggedBatch<float, B> batch({10, 100}, stream);
+    DeviceBuffer<float, B> out(150, stream), ten(10, stream);
+    CHECK(text_of([&] { ragged::apply_by_row(stream, Difference{}, out, batch, out); }) ==
+          "ragged::apply_by_row: the result and the dense operand overlap, expected other memory for the "
+          "result");
+    CHECK(contains(
+        text_of([&] { ragged::apply_padded(stream, Difference{}, batch, batch, batch.values(), 10); }),
+        "the result and the padded operand overlap"));
+    // Side by side they share nothing.
+    const auto behind = out.span().subspan(100, 10);
+    const auto before = out.span().first(100);
+    CHECK(text_of([&] { ragged::apply_by_row(stream, Difference{}, before, batch, behind); }).empty());
+    CHECK(contains(text_of([&] {
+                       ragged::apply_by_row(stream, Difference{}, before, batch, out.span().subspan(99, 10));
+                   }),
+                   "overlap"));
+    CHECK(contains(text_of([&] {
+                       ragged::apply_by_row(stream, Difference{}, out.span().subspan(9, 100), batch,
+                                            out.span().first(10));
+                   }),
+                   "overlap"));
+    // Rows are read in the order in which their results are written.
+    CHECK(text_of([&] { ragged::apply_by_row(stream, Difference{}, batch, batch, ten); }).empty());
+    stream.sync();
+}
+
 #if !defined(SLUICE_TEST_CUDA) // a kernel cannot call a function of the host's
 TEST_CASE("functions that are empty are refused, and nothing is enqueued") {
     const BasicStream<B> stream;

@@ -176,6 +176,15 @@ TEST_CASE("a result with too little room is refused") {
     CHECK(contains(text, "at least 10"));
 }
 
+TEST_CASE("a result in the memory of the values is refused") {
+    const BasicStream<B> stream;
+    RaggedBatch<std::int64_t, B> batch({10, 100}, stream);
+    CHECK(text_of([&] { ragged::sum(stream, batch.values(), batch); }) ==
+          "ragged::sum: the result and the rows' values overlap, expected other memory for the result");
+    CHECK(contains(text_of([&] { ragged::argmax(stream, batch.values().last(10), batch); }),
+                   "ragged::argmax: the result and the rows' values overlap"));
+}
+
 TEST_CASE("a workspace with too little room is refused") {
     const BasicStream<B> stream;
     const RaggedBatch<float, B> batch({10, 100}, stream);

@@ -201,6 +201,14 @@ TEST_CASE("sorting in place, or with too small a workspace, is refused") {
     CHECK(
         text_of([&] { ragged::sort(stream, empty, empty, workspace); }).empty()); // no memory, so no same one
     CHECK(contains(text_of([&] { ragged::sort(stream, large_out, large, none); }), "too small"));
+    RaggedBatch<std::int64_t, B> counts(room, stream), others(room, stream);
+    const auto sorted_into = [&](auto&& values, auto&& positions) {
+        return text_of([&] { ragged::sort_with_positions(stream, values, positions, counts, workspace); });
+    };
+    CHECK(sorted_into(others.values(), others.values()) ==
+          "ragged::sort_with_positions: the result for positions and the result overlap, expected other "
+          "memory for the result for positions");
+    CHECK(contains(sorted_into(others.values(), counts.values()), "positions and the rows' values overlap"));
     CHECK(text_of([&] { ragged::sort(stream, out, batch, workspace, static_cast<ragged::Order>(2)); }) ==
           "ragged::sort: the order is 2, which has no name; expected ascending or descending");
 }

@@ -2,8 +2,8 @@
 /// One number from each row: sum, mean, maximum, minimum, where the maximum is, and log-sum-exp.
 ///
 /// All take `(stream, out, rows)`. `rows` is a `RaggedView` or a `RaggedBatch`; `out` is device memory (a buffer or a
-/// `DeviceSpan`) with room for one element for each row that `rows` has room for, or else `Error` is thrown. Elements
-/// beyond the rows stay as they are. Nothing waits, nothing is allocated, and how many rows there are is read where
+/// `DeviceSpan`) with room for one element for each row that `rows` has room for, and not the memory of the values, or
+/// else `Error` is thrown. Elements beyond the rows stay as they are. Nothing waits, nothing is allocated, and how many rows there are is read where
 /// the work runs, so that a captured graph serves any batch that fits.
 ///
 /// For Host streams; CUDA streams need reductions.cuh. There, a row of more than 1,024 values is one block's, unless a

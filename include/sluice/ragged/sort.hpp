@@ -20,14 +20,14 @@ enum class Order {
     descending, ///< the greatest
 };
 
-/// `out` = the values of each row in order. Throws `Error` when `out` or the workspace is too small, or `out` is
-/// `rows` itself.
+/// `out` = the values of each row in order. Throws `Error` when `out` or the workspace is too small, or `out` overlaps
+/// the values of `rows`.
 template <AnyStream S, RaggedValues<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void sort(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>& workspace,
           Order order = Order::ascending);
 
 /// The same, and where each value was in its row, from 0 on, into `positions`, which is like `out` but of
-/// `std::int64_t`.
+/// `std::int64_t`, and overlaps neither of the others.
 template <AnyStream S, RaggedValues<BackendOf<S>> Out, RaggedValues<BackendOf<S>> Positions,
           RowsOn<BackendOf<S>> Rows>
 void sort_with_positions(const S& stream, Out&& out, Positions&& positions, const Rows& rows,

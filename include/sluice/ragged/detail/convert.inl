@@ -164,6 +164,8 @@ void to_padded(const S& stream, std::type_identity_t<DeviceSpan<std::remove_cons
     detail::require_table("to_padded: the result", out.size(), in.row_capacity(), width);
     const auto size = static_cast<std::int64_t>(out.size());
     detail::require_same("to_padded: the place for what was refused", refused.size(), 1);
+    detail::require_elsewhere("to_padded", "the result", detail::touched(out.data(), size),
+                              "the rows' values", detail::touched(in.values(), in.value_capacity()));
     // One call at least, for the sake of `refused`.
     detail::tell_rows(detail::ref_of(stream), "to_padded", detail::as_const(in),
                       detail::touched(out.data(), size), detail::touched(refused.data(), 1));
@@ -196,6 +198,7 @@ void from_padded(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
     const auto rows = static_cast<std::int64_t>(lengths.size());
     detail::require_table("from_padded: the padded rows", padded.size(), rows, width);
     detail::require_rows("from_padded", rows, out.capacity().rows);
+    detail::require_values_apart("from_padded", out.target(), "the padded rows", padded.data(), rows * width);
     RaggedScratch<B> scratch = workspace.scratch();
     detail::tell_made(
         detail::ref_for(stream, "from_padded", &workspace, out, RaggedCapacity{rows, rows * width}),
@@ -219,6 +222,7 @@ void from_padded_mask(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
     }
     detail::require_same("from_padded_mask: the mask", mask.size(), size);
     detail::require_rows("from_padded_mask", size / width, out.capacity().rows);
+    detail::require_values_apart("from_padded_mask", out.target(), "the padded rows", padded.data(), size);
     RaggedScratch<B> scratch = workspace.scratch();
     detail::tell_made(
         detail::ref_for(stream, "from_padded_mask", &workspace, out, RaggedCapacity{size / width, size}),

@@ -140,6 +140,8 @@ void apply_by_row_into(Stream stream, const F& f, Out& out, RaggedView<const T> 
     using U = std::remove_cv_t<std::remove_pointer_t<decltype(elements)>>;
     (void)TakesItsArguments<Stream, F, const T&, const U&>();
     auto* const results = values_of_result("apply_by_row", out, rows);
+    require_elsewhere("apply_by_row", "the result", touched(results, rows.value_capacity()),
+                      "the dense operand", touched(elements, rows.row_capacity()));
     tell_rows(stream, "apply_by_row", rows, touched(results, rows.value_capacity()),
               touched(elements, rows.row_capacity()));
     fill_rows(stream, ApplyByRow<F, T, U>{f, rows.values(), elements}, results, rows, any_width, nullptr);
@@ -158,6 +160,8 @@ void apply_padded_into(Stream stream, const F& f, Out& out, RaggedView<const T> 
     using U = std::remove_const_t<typename decltype(span)::element_type>;
     (void)TakesItsArguments<Stream, F, const T&, const U&>();
     auto* const results = values_of_result("apply_padded", out, rows);
+    require_elsewhere("apply_padded", "the result", touched(results, rows.value_capacity()),
+                      "the padded operand", touched(span.data(), static_cast<std::int64_t>(span.size())));
     tell_rows(stream, "apply_padded", rows, touched(results, rows.value_capacity()),
               touched(static_cast<const U*>(span.data()), static_cast<std::int64_t>(span.size())),
               touched(refused.data(), refused.empty() ? 0 : 1));

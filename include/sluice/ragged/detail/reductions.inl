@@ -40,11 +40,20 @@ void reduce_rows(HostStreamRef stream, const Op& op, typename Op::Result* out, R
     });
 }
 
+/// Not the memory of the values, which other rows are still made of.
+template <class Out, class T>
+auto* results_for_rows(const char* operation, Out& out, RaggedView<const T> rows) {
+    auto* const results = elements_for_rows(operation, "the result", out, rows);
+    require_elsewhere(operation, "the result", touched(results, rows.row_capacity()), "the rows' values",
+                      touched(rows.values(), rows.value_capacity()));
+    return results;
+}
+
 // What each function enqueues, whatever the backend.
 template <template <class, class> class Op, class Stream, class Out, class T, class Workspace>
 void reduce_into_sums(Stream stream, const char* name, Out& out, RaggedView<const T> rows,
                       Workspace* workspace) {
-    auto* const results = elements_for_rows(name, "the result", out, rows);
+    auto* const results = results_for_rows(name, out, rows);
     tell_rows(stream, name, rows, touched(results, rows.row_capacity()), touched_workspace(workspace));
     reduce_rows(stream, Op<T, Element<Out>>{}, results, rows, workspace);
 }
@@ -52,7 +61,7 @@ template <class Op, class Stream, class Out, class T, class Workspace>
 void reduce_into(Stream stream, const char* name, Out& out, RaggedView<const T> rows, Workspace* workspace) {
     require_element<Out, typename Op::Result>();
     if constexpr (std::is_same_v<Element<Out>, typename Op::Result>) {
-        auto* const results = elements_for_rows(name, "the result", out, rows);
+        auto* const results = results_for_rows(name, out, rows);
         tell_rows(stream, name, rows, touched(results, rows.row_capacity()), touched_workspace(workspace));
         reduce_rows(stream, Op{}, results, rows, workspace);
     }

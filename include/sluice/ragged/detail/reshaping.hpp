@@ -304,6 +304,14 @@ void tell_made(BasicStreamRef<B> stream, const char* what, const RaggedTarget<T>
                  touched_workspace(workspace), others...);
 }
 
+/// Throws `Error` unless the result's values lie apart from `values`, which `whose` names.
+template <class T, class U>
+void require_values_apart(const char* what, const RaggedTarget<T>& out, const char* whose, U* values,
+                          std::int64_t count) {
+    require_elsewhere(what, "the result", touched(out.values, out.value_capacity), whose,
+                      touched(values, count));
+}
+
 /// Throws `Error` unless the result lies apart from the operand: rows are written while others are still read.
 template <class T, class U>
 void require_apart(const char* what, const RaggedTarget<T>& out, const RaggedView<U>& in) {
@@ -311,6 +319,7 @@ void require_apart(const char* what, const RaggedTarget<T>& out, const RaggedVie
         throw Error("ragged::" + std::string(what) +
                     ": the result and an operand are the same batch; expected another batch for the result");
     }
+    require_values_apart(what, out, "an operand's values", in.values(), in.value_capacity());
 }
 
 /// Throws `Error` unless there are as many elements as needed.

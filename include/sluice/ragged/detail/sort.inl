@@ -116,14 +116,20 @@ void sort_rows(HostStreamRef stream, const SortArguments<T>& sort, RaggedWorkspa
 
 // What each function enqueues, whatever the backend.
 template <class Stream, class Out, class T, class Workspace>
-void sort_into(Stream stream, Out& out, std::int64_t* positions, RaggedView<const T> rows,
+void sort_into(Stream stream, const char* name, Out& out, std::int64_t* positions, RaggedView<const T> rows,
                Workspace& workspace, Order order) {
     sluice::detail::require_named("ragged::sort: the order", order, Order::descending,
                                   "ascending or descending");
     T* const values = elements_for_values("sort", "the result", out, rows);
-    if (values == rows.values() && rows.value_capacity() > 0)
-        throw Error("ragged::sort: the result is the memory of the rows themselves, expected other memory");
-    tell_rows(stream, "sort", rows, touched(values, rows.value_capacity()),
+    const std::int64_t count = rows.value_capacity();
+    const auto given = touched(rows.values(), count);
+    require_elsewhere(name, "the result", touched(values, count), "the rows' values", given);
+    if (positions != nullptr) {
+        const auto placed = touched(positions, count);
+        require_elsewhere(name, "the result for positions", placed, "the rows' values", given);
+        require_elsewhere(name, "the result for positions", placed, "the result", touched(values, count));
+    }
+    tell_rows(stream, name, rows, touched(values, rows.value_capacity()),
               touched(positions, positions == nullptr ? 0 : rows.value_capacity()),
               touched_workspace(workspace));
     sort_rows(stream, SortArguments<T>{values, positions, rows, {order == Order::descending}}, workspace);
@@ -138,7 +144,7 @@ std::int64_t* positions_for(Positions& positions, RaggedView<const T> rows) {
 template <AnyStream S, RaggedValues<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void sort(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>& workspace,
           Order order) {
-    detail::sort_into(detail::ref_for(stream, "sort", &workspace, out, rows), out, nullptr,
+    detail::sort_into(detail::ref_for(stream, "sort", &workspace, out, rows), "sort", out, nullptr,
                       detail::input_view(rows), workspace, order);
 }
 template <AnyStream S, RaggedValues<BackendOf<S>> Out, RaggedValues<BackendOf<S>> Positions,
@@ -146,8 +152,9 @@ template <AnyStream S, RaggedValues<BackendOf<S>> Out, RaggedValues<BackendOf<S>
 void sort_with_positions(const S& stream, Out&& out, Positions&& positions, const Rows& rows,
                          RaggedWorkspace<BackendOf<S>>& workspace, Order order) {
     const auto view = detail::input_view(rows);
-    detail::sort_into(detail::ref_for(stream, "sort_with_positions", &workspace, out, positions, rows), out,
-                      detail::positions_for(positions, view), view, workspace, order);
+    detail::sort_into(detail::ref_for(stream, "sort_with_positions", &workspace, out, positions, rows),
+                      "sort_with_positions", out, detail::positions_for(positions, view), view, workspace,
+                      order);
 }
 
 } // namespace sluice::ragged
