@@ -249,6 +249,7 @@ TEST_CASE("a communicator and a bucketed reduction that were moved from are refu
     Gradient gradient{ends[0], {2, 1}};
     Gradient taken = std::move(gradient);
     check_refused("bucketed reduction", [&] { (void)gradient.part(0); });
+    check_refused("bucketed reduction", [&] { (void)gradient.all(); });
     check_refused("bucketed reduction", [&] { gradient.ready(stream, 0); });
     check_refused("bucketed reduction", [&] { gradient.none(stream, 0); });
     check_refused("bucketed reduction", [&] { gradient.join(stream); });

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <limits>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "collective/checks.hpp"
 #include "support/doctest.hpp"
+#include "support/error_text.hpp"
 
 namespace collective_collectives {
 struct MyHalf {
@@ -185,6 +187,35 @@ TEST_CASE("float16 and bfloat16 are reduced") {
 }
 #endif
 
+TEST_CASE("sides of a collective that overlap are refused, unless it is in place") {
+    if (!enough_devices(2))
+        return;
+    const auto thrown = on_ranks(communicators(2), [](const Comm& rank) {
+        const BasicStream<B> stream;
+        DeviceBuffer<float, B> memory(8);
+        fill_bytes(stream, memory, 0);
+        const auto all = memory.span();
+        const auto mine = static_cast<std::size_t>(4 * rank.rank());
+        const std::string place = ": the input and the output overlap; expected them apart, or in place: the "
+                                  "same memory, or the shorter one as the part of rank " +
+                                  std::to_string(rank.rank()) + " in the longer";
+        const auto wrong = all.subspan(4 - mine, 4);
+        CHECK(text_of([&] { all_gather(stream, rank, wrong, all); }) == "all_gather" + place);
+        CHECK(text_of([&] { reduce_scatter(stream, rank, all, wrong); }) == "reduce_scatter" + place);
+        CHECK(text_of([&] { all_reduce(stream, rank, all.first(5), all.last(5)); }) == "all_reduce" + place);
+        CHECK(text_of([&] { all_reduce(stream, rank, all.last(5), all.first(5)); }) == "all_reduce" + place);
+        all_gather(stream, rank, all.subspan(mine, 4), all);
+        reduce_scatter(stream, rank, all, all.subspan(mine, 4));
+        all_reduce(stream, rank, all, all);
+        all_reduce(stream, rank, all.first(4), all.last(4));
+        all_reduce(stream, rank, all.last(4), all.first(4));
+        all_reduce(stream, rank, all.subspan(3, 0), all.subspan(5, 0));
+        stream.sync();
+    });
+    for (const std::string& text : thrown)
+        CHECK(text == "");
+}
+
 TEST_CASE("wrong arguments of a collective get one sentence each") {
     if (!enough_devices(1))
         return;
@@ -208,6 +239,10 @@ TEST_CASE("wrong arguments of a collective get one sentence each") {
     CHECK_THROWS_WITH_AS(
         all_reduce(stream, rank, whole, Reduction::average),
         "all_reduce: the average of int32 elements was asked for; expected floating-point ones", Error);
+    CHECK_THROWS_WITH_AS(
+        (BucketedReduction<std::int32_t, B>(rank, {3}, {.reduction = Reduction::average})),
+        "bucketed reduction: the average of int32 elements was asked for; expected floating-point ones",
+        Error);
     const auto unnamed = static_cast<Reduction>(77);
     const char* const no_reduction =
         "the Reduction is 77, which has no name; expected sum, average, minimum or maximum";

@@ -57,7 +57,10 @@ public:
     /// The memory of part `i`: written before `ready`, reduced after `join`.
     DeviceSpan<T, B> part(std::size_t i);
     /// All parts, one after another.
-    DeviceSpan<T, B> all() { return memory_.span(); }
+    DeviceSpan<T, B> all() {
+        require_part(0);
+        return memory_.span();
+    }
     /// Parts.
     std::size_t parts() const noexcept { return parts_.size(); }
     /// Buckets.

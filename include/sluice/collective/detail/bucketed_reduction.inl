@@ -26,6 +26,7 @@ BucketedReduction<T, B>::BucketedReduction(const Communicator<B>& communicator,
     : communicator_(&communicator), reduction_(options.reduction),
       stream_(detail::stream_on<B>(communicator.device(), options.priority)) {
     detail::require_reduction(options.reduction);
+    detail::require_average("bucketed reduction", options.reduction, detail::collective_element<T>());
     if (sizes.empty())
         throw Error("bucketed reduction: expected at least one part, and there is none");
     const DeviceGuard<B> guard(communicator.device());

@@ -1,6 +1,9 @@
 // Bodies of collectives.hpp.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <type_traits>
 
@@ -34,6 +37,34 @@ inline void require_lengths(CollectiveKind kind, std::size_t in, std::size_t out
     }
 }
 
+inline void require_average(const char* who, Reduction reduction, CollectiveElement element) {
+    if (reduction == Reduction::average && !is_real(element)) {
+        throw Error(std::string(who) + ": the average of " + name_of(element) +
+                    " elements was asked for; expected floating-point ones");
+    }
+}
+
+/// Throws `Error` where one side of a collective lies in the other, but as rank `rank`'s part of it: other ranks read what this one
+/// would have written.
+inline void require_sides_apart(CollectiveKind kind, int rank, std::span<const std::byte> in,
+                                std::span<const std::byte> out) {
+    const auto in_begin = reinterpret_cast<std::uintptr_t>(in.data());
+    const auto out_begin = reinterpret_cast<std::uintptr_t>(out.data());
+    if (in_begin >= out_begin + out.size() || out_begin >= in_begin + in.size())
+        return;
+    const auto before = static_cast<std::uintptr_t>(rank);
+    const bool in_place = in.size() > out.size()   ? out_begin == in_begin + before * out.size()
+                          : in.size() < out.size() ? in_begin == out_begin + before * in.size()
+                                                   : in_begin == out_begin;
+    if (!in_place) {
+        throw Error(
+            std::string(name_of(kind)) +
+            ": the input and the output overlap; expected them apart, or in place: the same memory, or the "
+            "shorter one as the part of rank " +
+            std::to_string(rank) + " in the longer");
+    }
+}
+
 template <Backend B, class In, class Out>
 void enqueue_collective(BasicStreamRef<B> stream, const Communicator<B>& communicator, CollectiveKind kind,
                         In in, Out out, std::size_t count, Reduction reduction, int root) {
@@ -43,11 +74,10 @@ void enqueue_collective(BasicStreamRef<B> stream, const Communicator<B>& communi
                   "sluice: a collective's input and output must hold the same type of elements");
     RankEnd<B>& end = communicator.end();
     require_reduction(reduction);
-    if (reduction == Reduction::average && !is_real(collective_element<T>())) {
-        throw Error(std::string(name_of(kind)) + ": the average of " + name_of(collective_element<T>()) +
-                    " elements was asked for; expected floating-point ones");
-    }
+    require_average(name_of(kind), reduction, collective_element<T>());
     require_same_device(stream, name_of(kind), "the communicator's rank", end.device());
+    require_sides_apart(kind, end.rank(), {reinterpret_cast<const std::byte*>(in.data()), in.bytes()},
+                        {reinterpret_cast<const std::byte*>(out.data()), out.bytes()});
     end.checks().enqueued(stream, name_of(kind), in, out);
     if constexpr (!std::is_const_v<T>) {
         end.enqueue(stream, {.kind = kind,
