@@ -33,8 +33,10 @@ inline Schedule first_of(std::initializer_list<Schedule> schedules) {
 
 /// Whether the work is run so that results can be compared.
 template <class Run>
-concept RunsWork =
-    std::is_invocable_v<Run&, Schedule> && !std::is_void_v<std::invoke_result_t<Run&, Schedule>>;
+concept RunsWork = std::is_invocable_v<Run&, Schedule> &&
+    requires(const std::remove_cvref_t<std::invoke_result_t<Run&, Schedule>>& results) {
+    std::span(results);
+};
 
 /// A copy of the results: what `run` returned may be a view of memory that its next call writes.
 template <class Results>
