@@ -20,6 +20,8 @@ template <class U, Backend B = DefaultBackend>
 class RaggedColumnPacker {
     static_assert(std::is_trivially_copyable_v<U>,
                   "sluice::RaggedColumnPacker: values must be trivially copyable");
+    static_assert(!std::is_const_v<U>,
+                  "sluice::RaggedColumnPacker: values must not be const, since they are written");
 
 public:
     using backend = B;    ///< Whose devices copy from its block.

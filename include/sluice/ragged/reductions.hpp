@@ -27,11 +27,11 @@ template <AnyStream S, DeviceMemory<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows
 void mean(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace = nullptr);
 
 /// The greatest value; NaN if there is one in the row. For an empty row -infinity, or of integers the lowest.
-/// `out`'s elements are of the values' type.
+/// `out`'s elements are of the values' type. Values are of a type that `std::numeric_limits` knows.
 template <AnyStream S, DeviceMemory<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void(max)(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace = nullptr);
 
-/// The least value; NaN if there is one in the row. For an empty row +infinity, or of integers the greatest.
+/// The least value; NaN if there is one in the row. For an empty row +infinity, or of integers the greatest. Of the same types.
 template <AnyStream S, DeviceMemory<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void(min)(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace = nullptr);
 

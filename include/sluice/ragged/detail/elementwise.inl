@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include <sluice/ragged/detail/row_arguments.hpp>
 
@@ -107,20 +108,34 @@ void fill_rows(HostStreamRef stream, const F& f, U* out, RaggedView<const T> row
 }
 inline constexpr std::int64_t any_width = std::int64_t{1} << 62;
 
-/// Refuses, with a readable message, a function that does not take what it is to be called with. What kernels call is not looked at.
-template <class Stream, class F, class... Args>
+/// Whether what a function gives converts to a `Result`.
+template <class Result, class F, class... Args>
+inline constexpr bool gives = requires(const F& f) {
+    static_cast<Result>(f(std::declval<Args>()...));
+};
+template <class Result, class F, class... Args>
+struct GivesResult : std::bool_constant<gives<Result, F, Args...>> {};
+
+/// Refuses, with a readable message, a function that does not take what it is to be called with, or gives what its result does
+/// not hold. What kernels call is not looked at.
+template <class Stream, class Result, class F, class... Args>
 struct TakesItsArguments {
+    static_assert(!std::is_const_v<Result>, "sluice::ragged: the elements of `out` are const");
     static_assert(std::disjunction_v<std::negation<std::is_same<Stream, HostStreamRef>>,
                                      std::is_invocable<const F&, Args...>>,
                   "sluice::ragged: the function must be callable as f(value), or with the other operand's "
                   "element behind the value, and generate's as f(row, position, index); as const");
+    static_assert(std::disjunction_v<std::negation<std::is_same<Stream, HostStreamRef>>,
+                                     std::negation<std::is_invocable<const F&, Args...>>,
+                                     GivesResult<Result, F, Args...>>,
+                  "sluice::ragged: what the function returns must convert to the elements of `out`");
 };
 
 // What each function enqueues, whatever the backend.
 template <class Stream, class F, class Out, class T>
 void apply_into(Stream stream, const F& f, Out& out, RaggedView<const T> rows) {
-    (void)TakesItsArguments<Stream, F, const T&>();
     auto* const results = values_of_result("apply", out, rows);
+    (void)TakesItsArguments<Stream, std::remove_pointer_t<decltype(+results)>, F, const T&>();
     tell_rows(stream, "apply", rows, touched(results, rows.value_capacity()));
     fill_values(stream, ApplyOne<F, T>{f, rows.values()}, results, rows);
 }
@@ -128,8 +143,8 @@ template <class Stream, class F, class Out, class T, class Other>
 void apply_into(Stream stream, const F& f, Out& out, RaggedView<const T> rows, const Other& other) {
     const auto* others = paired_values("apply", other, rows);
     using U = std::remove_cv_t<std::remove_pointer_t<decltype(others)>>;
-    (void)TakesItsArguments<Stream, F, const T&, const U&>();
     auto* const results = values_of_result("apply", out, rows);
+    (void)TakesItsArguments<Stream, std::remove_pointer_t<decltype(+results)>, F, const T&, const U&>();
     tell_rows(stream, "apply", rows, touched(results, rows.value_capacity()),
               touched(others, rows.value_capacity()));
     fill_values(stream, ApplyTwo<F, T, U>{f, rows.values(), others}, results, rows);
@@ -138,8 +153,8 @@ template <class Stream, class F, class Out, class T, class Dense>
 void apply_by_row_into(Stream stream, const F& f, Out& out, RaggedView<const T> rows, const Dense& dense) {
     const auto* elements = elements_for_rows("apply_by_row", "the dense operand", dense, rows);
     using U = std::remove_cv_t<std::remove_pointer_t<decltype(elements)>>;
-    (void)TakesItsArguments<Stream, F, const T&, const U&>();
     auto* const results = values_of_result("apply_by_row", out, rows);
+    (void)TakesItsArguments<Stream, std::remove_pointer_t<decltype(+results)>, F, const T&, const U&>();
     require_elsewhere("apply_by_row", "the result", touched(results, rows.value_capacity()),
                       "the dense operand", touched(elements, rows.row_capacity()));
     tell_rows(stream, "apply_by_row", rows, touched(results, rows.value_capacity()),
@@ -158,8 +173,8 @@ void apply_padded_into(Stream stream, const F& f, Out& out, RaggedView<const T> 
                     std::to_string(width));
     }
     using U = std::remove_const_t<typename decltype(span)::element_type>;
-    (void)TakesItsArguments<Stream, F, const T&, const U&>();
     auto* const results = values_of_result("apply_padded", out, rows);
+    (void)TakesItsArguments<Stream, std::remove_pointer_t<decltype(+results)>, F, const T&, const U&>();
     require_elsewhere("apply_padded", "the result", touched(results, rows.value_capacity()),
                       "the padded operand", touched(span.data(), static_cast<std::int64_t>(span.size())));
     tell_rows(stream, "apply_padded", rows, touched(results, rows.value_capacity()),
@@ -170,8 +185,9 @@ void apply_padded_into(Stream stream, const F& f, Out& out, RaggedView<const T> 
 }
 template <class Stream, class F, class Out, class T>
 void generate_into(Stream stream, const F& f, Out& out, RaggedView<const T> rows) {
-    (void)TakesItsArguments<Stream, F, std::int64_t, std::int64_t, std::int64_t>();
     auto* const results = values_of_result("generate", out, rows);
+    (void)TakesItsArguments<Stream, std::remove_pointer_t<decltype(+results)>, F, std::int64_t, std::int64_t,
+                            std::int64_t>();
     tell_rows(stream, "generate", rows.over(results));
     fill_rows(stream, Generate<F>{f}, results, rows, any_width, nullptr);
 }

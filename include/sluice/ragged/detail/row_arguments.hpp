@@ -146,6 +146,18 @@ auto* elements_for_rows(const char* operation, const char* what, R& range, Ragge
     return span.data();
 }
 
+/// Refuses, with a readable message, a result of another type.
+template <class T, class U>
+T* as_result([[maybe_unused]] U* given) {
+    static_assert(std::is_same_v<T, U>,
+                  "sluice::ragged: the elements of `out` are of another type than this operation's results");
+    if constexpr (std::is_same_v<T, U>) {
+        return given;
+    } else {
+        return nullptr;
+    }
+}
+
 /// Memory for one value each: device memory, or the values of a ragged view over the same rows.
 template <class R, class T>
 auto* elements_for_values(const char* operation, const char* what, R& range, RaggedView<T> rows) {

@@ -67,8 +67,19 @@ SLUICE_HOST_DEVICE constexpr U plus(U a, U b) {
     return static_cast<U>(a + b);
 }
 
+/// Whether values can be added up in a `U`.
+template <class T, class U>
+inline constexpr bool adds_up = !std::is_const_v<U> && requires(T value, U sum) {
+    U(0);
+    static_cast<U>(value);
+    static_cast<U>(sum + sum);
+};
+
 template <class T, class U>
 struct SumOf {
+    static_assert(adds_up<T, U>,
+                  "sluice::ragged: sums need results that are numbers and not const, and values that "
+                  "convert to them");
     using Accumulator = U;
     using Result = U;
     SLUICE_HOST_DEVICE U init() const { return U(0); }
@@ -88,6 +99,10 @@ struct MeanOf : SumOf<T, U> {
 
 template <class T, bool Greatest>
 struct ExtremeOf {
+    // Of a type that it does not know, it says that the greatest value is T().
+    static_assert(std::numeric_limits<T>::is_specialized,
+                  "sluice::ragged: max and min need values that std::numeric_limits knows, such as integers, "
+                  "float and double");
     using Accumulator = T;
     using Result = T;
     SLUICE_HOST_DEVICE T init() const { return Greatest ? least<T>() : greatest<T>(); }
@@ -106,6 +121,9 @@ struct IndexedValue {
 
 template <class T>
 struct ArgmaxOf {
+    static_assert(
+        requires(T a, T b) { static_cast<bool>(a > b); },
+        "sluice::ragged: argmax needs values that can be compared by operator>");
     using Accumulator = IndexedValue<T>;
     using Result = std::int64_t;
     SLUICE_HOST_DEVICE IndexedValue<T> init() const { return {T{}, -1}; }
@@ -136,6 +154,8 @@ struct ExponentialSum {
 
 template <class T>
 struct ExponentialSumOf {
+    static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>,
+                  "sluice::ragged: logsumexp and softmax need values that are float or double");
     using Accumulator = ExponentialSum<T>;
     using Result = ExponentialSum<T>;
     SLUICE_HOST_DEVICE Accumulator init() const { return {least<T>(), T(0)}; }

@@ -29,6 +29,9 @@ struct SoftmaxOf {
 };
 template <class T, class U>
 struct ExclusiveSumOf {
+    static_assert(adds_up<T, U>,
+                  "sluice::ragged: sums need results that are numbers and not const, and values that "
+                  "convert to them");
     using Stored = U;
     void row(U* out, const T* values, std::int64_t count) const {
         U sum = U(0);
@@ -72,7 +75,7 @@ void transform_rows(HostStreamRef stream, const Op& op, typename Op::Stored* out
 
 template <class Stream, class Out, class T, class Workspace>
 void softmax_into(Stream stream, Out& out, RaggedView<const T> rows, Workspace* workspace) {
-    T* const values = elements_for_values("softmax", "the result", out, rows);
+    T* const values = as_result<T>(elements_for_values("softmax", "the result", out, rows));
     tell_rows(stream, "softmax", rows, touched(values, rows.value_capacity()), touched_workspace(workspace));
     transform_rows(stream, SoftmaxOf<T>{}, values, rows, workspace);
 }

@@ -120,7 +120,7 @@ void sort_into(Stream stream, const char* name, Out& out, std::int64_t* position
                Workspace& workspace, Order order) {
     sluice::detail::require_named("ragged::sort: the order", order, Order::descending,
                                   "ascending or descending");
-    T* const values = elements_for_values("sort", "the result", out, rows);
+    T* const values = as_result<T>(elements_for_values("sort", "the result", out, rows));
     const std::int64_t count = rows.value_capacity();
     const auto given = touched(rows.values(), count);
     require_elsewhere(name, "the result", touched(values, count), "the rows' values", given);
@@ -136,7 +136,8 @@ void sort_into(Stream stream, const char* name, Out& out, std::int64_t* position
 }
 template <class Positions, class T>
 std::int64_t* positions_for(Positions& positions, RaggedView<const T> rows) {
-    return elements_for_values("sort_with_positions", "the result for positions", positions, rows);
+    return as_result<std::int64_t>(
+        elements_for_values("sort_with_positions", "the result for positions", positions, rows));
 }
 
 } // namespace detail
