@@ -146,6 +146,14 @@ TEST_CASE("of a timeline with a known zero, a sampler adds what belongs to its s
         if (zero > end)
             CHECK(elsewhere.values()[0].value == static_cast<double>(before + 1600));
     }
+
+    Timeline anywhere("by hand");
+    anywhere.add({.row = anywhere.add_row("encode"), .begin = 1, .end = 2});
+    CHECK(
+        text_of([&] { sampler.add_to(anywhere); }) ==
+        "MemorySampler::add_to: the timeline 'by hand' does not say where its zero is on the steady clock; "
+        "take it from timeline_of, call Timeline::set_clock_zero, or give the zero: add_to(timeline, zero)");
+    CHECK(anywhere.counters().empty());
 }
 
 TEST_CASE("a last sample is taken when a sampler stops") {
@@ -160,7 +168,7 @@ TEST_CASE("a last sample is taken when a sampler stops") {
 TEST_CASE("a sampler is asked while it samples, and as its backend fails") {
     MemorySampler<Slow> sampler(1us);
     Timeline known("work");
-    known.set_clock_zero(0);
+    known.set_clock_zero(1);
     known.add({.row = known.add_row("encode"), .begin = 0, .end = 1e12});
     for (int i = 0; i < 200; ++i) {
         Timeline timeline("work"), again = known;

@@ -84,11 +84,18 @@ public:
     }
 
     /// The same for a timeline whose zero is known (`Timeline::clock_zero`), as that of a pipeline is: what was sampled
-    /// between the timeline's first begin and last end, and before them what held at the begin.
+    /// between the timeline's first begin and last end, and before them what held at the begin. Throws likewise, and `Error`
+    /// where the timeline has spans and does not know its zero.
     std::size_t add_to(Timeline& timeline, std::string name = "device memory") const {
         const std::lock_guard lock(mutex_);
         if (failure_)
             std::rethrow_exception(failure_);
+        if (!timeline.spans().empty() && timeline.clock_zero() == 0) {
+            throw Error(
+                "MemorySampler::add_to: the timeline '" + timeline.title() +
+                "' does not say where its zero is on the steady clock; take it from timeline_of, call "
+                "Timeline::set_clock_zero, or give the zero: add_to(timeline, zero)");
+        }
         const std::size_t counter = timeline.add_counter(std::move(name), "B");
         const double begin = timeline.begin();
         const double end = timeline.end();
