@@ -146,6 +146,22 @@ TEST_CASE("by hand: latencies are finite") {
     CHECK(is_printed(to_html(timeline)));
 }
 
+TEST_CASE("by hand: times that are refused are told in a few digits") {
+    Timeline timeline;
+    const std::size_t row = timeline.add_row("encode");
+    CHECK(text_of([&] {
+              timeline.add({row, 0, 1e308, -0.5});
+          }) == "Timeline::add: a span on row 'encode' ends at -0.5 us, before it begins at 1e+308 us");
+    CHECK(text_of([&] {
+              timeline.add({row, 0, none, 1e308});
+          }) ==
+          "Timeline::add: a span on row 'encode' lasts from nan us to 1e+308 us; expected finite times");
+    timeline.add({row, 0, -1e308, 1e308});
+    CHECK(text_of([&] { (void)report_of(timeline); }) ==
+          "report_of: the timeline goes from -1e+308 us to 1e+308 us; expected a finite time between them");
+    CHECK(contains(text_of([&] { (void)to_svg(timeline); }), "lasts from -1e+308 to 1e+308"));
+}
+
 TEST_CASE("by hand: notes of a pipeline have tables of one length, and finite times") {
     CHECK(text_of([] { (void)timeline_of(noted(20, 25)); }).empty());
     for (const double x : {none, infinite, -infinite}) {
@@ -192,12 +208,12 @@ TEST_CASE("by hand: activities have stages that are named, and finite times") {
     CHECK(report_of(activities).kernels.front().stage.empty());
     activities.activities[0].begin = none;
     CHECK(text_of([&] { (void)report_of(activities); }) ==
-          "report_of: an activity lasts from nan us to 2.000000 us; expected finite times");
+          "report_of: an activity lasts from nan us to 2 us; expected finite times");
     CHECK(contains(text_of([&] { add_rows(timeline, activities); }), "add_rows: an activity lasts from"));
     activities.activities.clear();
     activities.calls.push_back({.begin = 0, .end = infinite});
     CHECK(contains(text_of([&] { (void)report_of(activities); }),
-                   "a call of the host's lasts from 0.000000 us to inf us"));
+                   "a call of the host's lasts from 0 us to inf us"));
 }
 
 } // namespace report_by_hand

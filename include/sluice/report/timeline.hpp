@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <sluice/backend/error.hpp>
+#include <sluice/report/detail/numbers.hpp>
 
 namespace sluice {
 
@@ -86,13 +87,13 @@ public:
         }
         if (!is_finite(span.begin) || !is_finite(span.end)) {
             throw Error("Timeline::add: a span on row '" + rows_[span.row].name + "' lasts from " +
-                        std::to_string(span.begin) + " us to " + std::to_string(span.end) +
-                        " us; expected finite times");
+                        detail::numbers::shortest(span.begin) + " us to " +
+                        detail::numbers::shortest(span.end) + " us; expected finite times");
         }
         if (span.begin > span.end) {
             throw Error("Timeline::add: a span on row '" + rows_[span.row].name + "' ends at " +
-                        std::to_string(span.end) + " us, before it begins at " + std::to_string(span.begin) +
-                        " us");
+                        detail::numbers::shortest(span.end) + " us, before it begins at " +
+                        detail::numbers::shortest(span.begin) + " us");
         }
         detail::require_named("Timeline::add: the span's kind", span.kind, SpanKind::wait,
                               "compute, copy, source or wait");
@@ -109,7 +110,7 @@ public:
         }
         if (!is_finite(time) || !is_finite(value)) {
             throw Error("Timeline::add_value: counter '" + counters_[counter].name + "' has the value " +
-                        std::to_string(value) + " at " + std::to_string(time) +
+                        detail::numbers::shortest(value) + " at " + detail::numbers::shortest(time) +
                         " us; expected finite numbers");
         }
         values_.push_back({counter, time, value});
@@ -132,7 +133,7 @@ public:
     void set_latencies(std::vector<double> microseconds) {
         for (const double latency : microseconds) {
             if (!is_finite(latency))
-                throw Error("Timeline::set_latencies: a latency is " + std::to_string(latency) +
+                throw Error("Timeline::set_latencies: a latency is " + detail::numbers::shortest(latency) +
                             " us; expected finite times");
         }
         latencies_ = std::move(microseconds);

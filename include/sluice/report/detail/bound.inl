@@ -24,8 +24,8 @@ inline void require_finite(const PipelineTimes& times, const char* function) {
     const auto require = [&](const char* table, std::size_t batch, double begin, double end) {
         if (begin - begin != 0 || end - end != 0)
             throw Error(std::string(function) + ": PipelineTimes::" + table + " has a time of batch " +
-                        std::to_string(batch) + " from " + std::to_string(begin) + " us to " +
-                        std::to_string(end) + " us; expected finite times");
+                        std::to_string(batch) + " from " + numbers::shortest(begin) + " us to " +
+                        numbers::shortest(end) + " us; expected finite times");
     };
     for (const StageTime& time : times.stages)
         require("stages", time.batch, time.begin, time.end);

@@ -22,8 +22,8 @@ inline void require_clock(const Timeline& timeline, const char* function) {
 inline void require_finite(const DeviceActivities& activities, const char* function) {
     const auto require = [function](const char* what, double begin, double end) {
         if (begin - begin != 0 || end - end != 0)
-            throw Error(std::string(function) + ": " + what + " lasts from " + std::to_string(begin) +
-                        " us to " + std::to_string(end) + " us; expected finite times");
+            throw Error(std::string(function) + ": " + what + " lasts from " + numbers::shortest(begin) +
+                        " us to " + numbers::shortest(end) + " us; expected finite times");
     };
     for (const DeviceActivity& activity : activities.activities)
         require("an activity", activity.begin, activity.end);

@@ -260,7 +260,7 @@ inline void look_at_kernels(const DeviceActivities& activities, const Window& wi
 inline ActivityReport report_of(const DeviceActivities& activities, const ActivityReportOptions& options) {
     namespace parts = detail::device_activity;
     if (!(options.slowdown >= 0 && options.slowdown <= (std::numeric_limits<double>::max)())) {
-        throw Error("ActivityReportOptions::slowdown is " + std::to_string(options.slowdown) +
+        throw Error("ActivityReportOptions::slowdown is " + detail::numbers::shortest(options.slowdown) +
                     "; expected how many times as long a step took, or 0 where that is not known");
     }
     parts::require_finite(activities, "report_of");

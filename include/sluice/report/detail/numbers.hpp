@@ -7,7 +7,7 @@
 
 namespace sluice::detail::numbers {
 
-/// The shortest text that reads back as `value`, which is finite.
+/// The shortest text that reads back as `value`; "nan", "inf" and "-inf" for what is not finite.
 inline std::string shortest(double value) {
     char digits[32]; // a double's shortest form takes 24
     return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};

@@ -110,12 +110,12 @@ inline TimeRange checked_range(const char* who, const std::vector<const Timeline
                                const SvgOptions& options) {
     const auto refuse = [&](const std::string& what) { throw Error(std::string(who) + ": " + what); };
     if (!(options.width >= 240 && options.width <= 20'000))
-        refuse("the width is " + std::to_string(options.width) + " pixels, and must be 240 to 20000");
+        refuse("the width is " + numbers::shortest(options.width) + " pixels, and must be 240 to 20000");
     check_timelines(who, timelines);
     const TimeRange range = range_of(timelines, options.begin, options.end);
     if (!(range.begin < range.end && range.begin >= -largest_time && range.end <= largest_time * 1.01))
-        refuse("the axis would begin at " + std::to_string(range.begin) + " us and end at " +
-               std::to_string(range.end) + " us; it must end after its begin, within 1e15 us");
+        refuse("the axis would begin at " + numbers::shortest(range.begin) + " us and end at " +
+               numbers::shortest(range.end) + " us; it must end after its begin, within 1e15 us");
     return range;
 }
 

@@ -19,13 +19,13 @@ inline void check_times(const char* who, const Timeline& timeline) {
     for (const TimelineSpan& span : timeline.spans()) {
         if (span.begin < -largest_time || span.end > largest_time)
             throw Error(std::string(who) + ": a span on row '" + timeline.rows()[span.row].name +
-                        "' lasts from " + std::to_string(span.begin) + " to " + std::to_string(span.end) +
-                        " us, and times must be within 1e15 us");
+                        "' lasts from " + numbers::shortest(span.begin) + " to " +
+                        numbers::shortest(span.end) + " us, and times must be within 1e15 us");
     }
     for (const TimelineValue& value : timeline.values()) {
         if (value.time < -largest_time || value.time > largest_time)
             throw Error(std::string(who) + ": a value of counter '" +
-                        timeline.counters()[value.counter].name + "' is of " + std::to_string(value.time) +
+                        timeline.counters()[value.counter].name + "' is of " + numbers::shortest(value.time) +
                         " us, and times must be within 1e15 us");
     }
 }

@@ -298,8 +298,9 @@ inline TimelineReport report_of(const Timeline& timeline) {
     report.end = timeline.end();
     report.wall = report.end - report.begin;
     if (!(report.wall - report.wall == 0)) { // infinite, or of infinite ends
-        throw Error("report_of: the timeline goes from " + std::to_string(report.begin) + " us to " +
-                    std::to_string(report.end) + " us; expected a finite time between them");
+        throw Error("report_of: the timeline goes from " + detail::numbers::shortest(report.begin) +
+                    " us to " + detail::numbers::shortest(report.end) +
+                    " us; expected a finite time between them");
     }
     report.rows.resize(timeline.rows().size());
     for (std::size_t i = 0; i < report.rows.size(); ++i) {
