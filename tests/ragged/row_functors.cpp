@@ -69,6 +69,13 @@ TEST_CASE("parts of a row, merged, are the whole row's sum, mean, extremes and e
         {{1, infinity, 2}, {infinity, infinity}, {-infinity, 3}, {3, -infinity, 4}});
 }
 
+// The compiler refuses what is undefined.
+static_assert(plus((std::numeric_limits<int>::max)(), 1) == (std::numeric_limits<int>::min)());
+static_assert(plus((std::numeric_limits<std::int64_t>::min)(), std::int64_t{-1}) ==
+              (std::numeric_limits<std::int64_t>::max)());
+static_assert(plus(std::int8_t{100}, std::int8_t{100}) == -56);
+static_assert(plus(true, true));
+
 TEST_CASE("parts of a row, merged in either order, have the first of the greatest values") {
     std::vector<std::vector<float>> all = finite;
     all.insert(all.end(), {{1, nan, 2, nan}, {infinity, 1, infinity}, {-infinity, -infinity}});

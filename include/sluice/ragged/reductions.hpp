@@ -18,7 +18,7 @@
 
 namespace sluice::ragged {
 
-/// `out[r]` = the sum of row r, added up in the type of `out`'s elements; 0 for an empty row.
+/// `out[r]` = the sum of row r, added up in the type of `out`'s elements, of which integers wrap around; 0 for an empty row.
 template <AnyStream S, DeviceMemory<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void sum(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace = nullptr);
 

@@ -21,7 +21,7 @@ template <AnyStream S, RaggedValues<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows
 void softmax(const S& stream, Out&& out, const Rows& rows,
              RaggedWorkspace<BackendOf<S>>* workspace = nullptr);
 
-/// `out` = the sum of the values before this one in its row, 0 for the first, in the type of `out`'s elements.
+/// `out` = the sum of the values before this one in its row, 0 for the first, in the type of `out`'s elements, of which integers wrap around.
 template <AnyStream S, RaggedValues<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void exclusive_sum(const S& stream, Out&& out, const Rows& rows,
                    RaggedWorkspace<BackendOf<S>>* workspace = nullptr);

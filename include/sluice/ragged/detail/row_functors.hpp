@@ -61,10 +61,15 @@ SLUICE_HOST_DEVICE constexpr bool beats(T a, T b) {
     }
 }
 
-/// Sums narrow integers without the warnings of their promotion.
+/// Integers wrap around, as devices' do, and narrow ones are summed without the warnings of their promotion.
 template <class U>
 SLUICE_HOST_DEVICE constexpr U plus(U a, U b) {
-    return static_cast<U>(a + b);
+    if constexpr (std::is_integral_v<U> && sizeof(U) >= sizeof(int)) {
+        using Unsigned = std::make_unsigned_t<U>;
+        return static_cast<U>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
+    } else {
+        return static_cast<U>(a + b);
+    }
 }
 
 /// Whether values can be added up in a `U`.
