@@ -67,11 +67,12 @@ void RaggedColumnPacker<U, B>::copy_to(BasicStreamRef<B> stream, RaggedColumn<U,
                     " values, and the column for " + std::to_string(column.capacity()) +
                     "; expected as many at least");
     }
+    const U* const values = data();
     const bool recorded = detail::records(stream);
     const auto count = static_cast<std::size_t>(recorded ? laid_out_ : size_);
     if (count == 0)
         return;
-    copy(stream, column.values().first(count), PinnedSpan<const U, B>(data(), count));
+    copy(stream, column.values().first(count), PinnedSpan<const U, B>(values, count));
     if (!recorded)
         block_.mark_in_use(stream);
 }

@@ -30,6 +30,7 @@ std::vector<std::int64_t> RaggedPacker<T, B>::lengths() const {
 
 template <class T, Backend B>
 void RaggedPacker<T, B>::clear(RaggedCapacity capacity) {
+    (void)detail::owned_by("ragged packer", block_.data());
     const RaggedLayout layout = RaggedLayout::of(capacity, sizeof(T));
     if (layout.bytes > block_.bytes()) {
         throw Error("RaggedPacker::clear: room for " + detail::ragged_amount(capacity.rows, capacity.values) +
