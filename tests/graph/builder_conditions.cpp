@@ -305,6 +305,9 @@ TEST_CASE("built graphs: branches refuse what makes no sense") {
     refused("take another", [&](Builder& b) {
         b.while_nonzero(condition, [&](Builder& body) { body.if_nonzero(condition, nothing); });
     });
+    refused("while_nonzero: the body asks for no setter", [&](Builder& b) { // it would never end
+        b.while_nonzero(condition, [&](Builder& body) { ops::multiply_add(body, x.data(), 1, 1); });
+    });
     refused("belongs to another builder", [&](Builder& b) {
         const auto before = b.empty();
         b.while_nonzero(condition, [&](Builder& body) { body.empty({before}); });

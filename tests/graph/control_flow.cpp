@@ -332,6 +332,11 @@ TEST_CASE("branches refuse what makes no sense, at once and captured alike") {
                 [&](Ref s) { while_nonzero(s, condition, nothing, {.unroll = unroll}); });
     }
 
+    refused("while_nonzero: the body asks for no setter", [&](Ref s) { // it would never end
+        while_nonzero(s, condition, [&](Ref body) { ops::multiply_add(body, x.data(), 1, 1); });
+    });
+    stream.sync();
+
     // A value from outside of a capture is of no use in it.
     ops::decide(stream.get(), condition.setter(stream), x.data());
     CHECK(contains(text_of([&] { (void)capture(stream, [&](Ref s) { if_nonzero(s, condition, nothing); }); }),

@@ -68,7 +68,8 @@ void select(std::type_identity_t<BasicStreamRef<B>> stream, BasicCondition<B>& c
 /// Runs `body(s)` as long as the condition is not 0. With a setter given out before, it looks first; with none, the
 /// body runs once before the first look, and the setter that it asks for itself decides. Each run of the body
 /// must call `set`, or the loop goes on. In a capture, how often `body` is called says nothing of how often it
-/// runs. See `if_nonzero`; throws `Error` also when `options.unroll` is below 1.
+/// runs. See `if_nonzero`; throws `Error` also when `options.unroll` is below 1, and where no setter was given out before and
+/// the body asks for none, since such a loop would never end.
 template <GraphBackend B, class Body>
 void while_nonzero(std::type_identity_t<BasicStreamRef<B>> stream, BasicCondition<B>& condition, Body&& body,
                    const WhileOptions& options = {});
@@ -133,6 +134,7 @@ private:
     GraphScope scope_;
     bool pending_ = false; // a setter was given out, and nothing has used it
     Within within_ = Within::none;
+    bool asked_ = false; // by the body of the loop around it, for its setter
 };
 
 } // namespace sluice

@@ -119,8 +119,8 @@ public:
     ConditionNode<B> select(BasicCondition<B>& condition, const Nodes& after, Bodies&&... bodies);
 
     /// Runs what `body(builder)` adds as long as the condition is not 0. With a setter given out before, it looks first;
-    /// with none, the body runs once before the first look, which a loop within a body cannot. Each run of the body must
-    /// call `set`, or the loop goes on.
+    /// with none, the body runs once before the first look, which a loop within a body cannot, and asks for the setter. Each
+    /// run of the body must call `set`, or the loop goes on.
     template <class Body>
     ConditionNode<B> while_nonzero(BasicCondition<B>& condition, Body&& body, const Nodes& after = {});
 

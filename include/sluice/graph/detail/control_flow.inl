@@ -30,7 +30,10 @@ struct ControlFlow {
 
     // Within one of the condition's bodies, also when that throws.
     struct Inside {
-        Inside(Condition& inside, Within within) : condition(inside) { condition.within_ = within; }
+        Inside(Condition& inside, Within within) : condition(inside) {
+            condition.within_ = within;
+            condition.asked_ = false;
+        }
         Inside& operator=(Inside&&) = delete;
         ~Inside() { condition.within_ = Within::none; }
         Condition& condition;
@@ -144,10 +147,14 @@ struct ControlFlow {
             B::capture_condition(stream.get(), condition.setter_.handle, ConditionKind::while_nonzero, 1,
                                  &graph);
             capture_body(condition, graph, body, unroll);
+            if (!look_first)
+                require_asked(condition, "while_nonzero");
             return;
         }
-        if (!look_first)
+        if (!look_first) {
             run();
+            require_asked(condition, "while_nonzero");
+        }
         while (read_and_wait(condition, stream) != 0)
             run();
     }
@@ -167,8 +174,10 @@ struct ControlFlow {
 
     // A setter for a branch at `place`: the one around it, one that nothing has used, or a new one.
     static ConditionSetter setter(Condition& condition, const GraphScope& place, const char* caller) {
-        if (condition.within_ == Within::loop)
+        if (condition.within_ == Within::loop) {
+            condition.asked_ = true;
             return condition.setter_;
+        }
         if (condition.within_ == Within::branch) {
             throw Error(std::string(caller) +
                         ": the condition is in use by the branch around this; take another");
@@ -194,6 +203,14 @@ struct ControlFlow {
     static unsigned* word_of(Condition& condition) { return condition.word_.data(); }
     static ConditionSetter setter_of(const Condition& condition) { return condition.setter_; }
     static bool in_use(const Condition& condition) { return condition.within_ != Within::none; }
+
+    // Of a loop that nobody decides but its body, once that has run: what has no setter cannot end it.
+    static void require_asked(const Condition& condition, const std::string& caller) {
+        if (!condition.asked_)
+            throw Error(caller +
+                        ": the body asks for no setter of the condition, and none was given out before, so "
+                        "that the loop would never end; have work in the body call set() with it");
+    }
 
     // Work that needs a newer CUDA to be captured runs eagerly all the same.
     static void require_conditions(ConditionKind kind, int bodies) {

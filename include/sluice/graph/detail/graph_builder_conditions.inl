@@ -101,7 +101,8 @@ ConditionNode<B> BasicGraphBuilder<B>::conditional(const char* caller, BasicCond
     constexpr int count = static_cast<int>(sizeof...(Bodies));
     B::require_conditions(kind, count);
     const auto here = Conditions::scope_in(graph_->get(), id_);
-    if (!Conditions::take(condition, here)) {
+    const bool decided_before = Conditions::take(condition, here);
+    if (!decided_before) {
         if (kind != ConditionKind::while_nonzero || is_body_) {
             throw Error(place +
                         ": the condition has no value here; take setter(condition) of the same builder "
@@ -125,6 +126,8 @@ ConditionNode<B> BasicGraphBuilder<B>::conditional(const char* caller, BasicCond
     try {
         int next = 0;
         (build_body(graphs[next++], bodies), ...);
+        if (!decided_before)
+            Conditions::require_asked(condition, place);
     } catch (...) {
         incomplete_ = true; // the node stays, with what bodies it has
         throw;
