@@ -1,7 +1,9 @@
 // Branches and loops: the same code run at once and captured, with equal results.
+#include <chrono>
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -349,6 +351,20 @@ TEST_CASE("branches refuse what makes no sense, at once and captured alike") {
     bool ran = false;
     if_nonzero(stream, other, [&](Ref) { ran = true; });
     CHECK(ran);
+}
+
+TEST_CASE("a loop whose body throws leaves nothing under way that uses its condition") {
+    const BasicStream<B> stream;
+    std::string text;
+    try {
+        TestCondition condition;
+        stream.enqueue([] { std::this_thread::sleep_for(std::chrono::milliseconds(30)); });
+        while_nonzero(stream, condition, [](Ref) { throw std::runtime_error("the body"); });
+    } catch (const std::runtime_error& error) {
+        text = error.what();
+        CHECK(stream.is_done());
+    }
+    CHECK(text == "the body");
 }
 
 TEST_CASE("a condition serves the streams of its own device") {

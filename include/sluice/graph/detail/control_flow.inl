@@ -6,6 +6,7 @@
 
 #include <sluice/backend/detail/capture_ledger.hpp>
 #include <sluice/backend/detail/same_device.hpp>
+#include <sluice/backend/detail/semaphore_waits.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/graph/control_flow.hpp>
 #include <sluice/graph/detail/not_capturable.hpp>
@@ -151,12 +152,29 @@ struct ControlFlow {
                 require_asked(condition, "while_nonzero");
             return;
         }
-        if (!look_first) {
-            run();
-            require_asked(condition, "while_nonzero");
+        try {
+            if (!look_first) {
+                run();
+                require_asked(condition, "while_nonzero");
+            }
+            while (read_and_wait(condition, stream) != 0)
+                run();
+        } catch (...) {
+            settle(stream);
+            throw;
         }
-        while (read_and_wait(condition, stream) != 0)
-            run();
+    }
+
+    // Behind an exception the condition may go, which what is under way on the stream writes. Not for semaphores that will not
+    // be signalled.
+    static void settle(Ref stream) noexcept {
+        try {
+            if constexpr (SemaphoreCalls<B>::there)
+                SemaphoreWaits::instance().give_up_around(stream.get());
+            stream.sync();
+        } catch (...) {
+            // The stream has failed, and the next wait for it reports the error.
+        }
     }
 
     static ConditionSetter new_setter(Condition& condition, Ref stream) {
