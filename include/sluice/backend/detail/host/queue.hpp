@@ -119,8 +119,11 @@ public:
                 run_on_caller(lock);
             return;
         }
+        // The task may be the one that deletes this: see work().
+        notifying_.fetch_add(1, std::memory_order_relaxed);
         lock.unlock();
         changed_.notify_all();
+        notifying_.fetch_sub(1, std::memory_order_release);
     }
 
     /// Waits until everything enqueued so far has run or been skipped. Throws `Error` in a task of this queue.
@@ -289,6 +292,9 @@ private:
         if (!deletes_itself_)
             return;
         lock.unlock();
+        // A thread that has enqueued the last task may not be back from telling of it.
+        while (notifying_.load(std::memory_order_acquire) != 0)
+            detail::sleep_thread(1000);
         delete this;
     }
     void run_on_caller(std::unique_lock<std::mutex>& lock) {
@@ -317,6 +323,7 @@ private:
     bool running_ = false; // only of queues that run on their callers
     bool stopping_ = false;
     bool deletes_itself_ = false;
+    std::atomic<int> notifying_{0}; // threads that have enqueued a task, and are telling of it
     detail::Shared<Capture> capture_;
     std::exception_ptr failure_;
     std::atomic<bool> failed_{false};
