@@ -1,6 +1,7 @@
 // Any thread may use queues, events, semaphores, captures, executables and memory at the same time: for the thread sanitizer, which
 // sees a lock that is missing only where threads meet.
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <stdexcept>
 #include <thread>
@@ -338,6 +339,17 @@ TEST_CASE("threads launch and change one executable at the same time") {
         Host::destroy_graph(graph);
     }
     CHECK(alive_now<Host>() == before);
+}
+
+TEST_CASE("a semaphore may go as soon as its value is seen") {
+    const HostStream stream;
+    for (int round = 0; round < 200; ++round) {
+        HostSemaphore reached;
+        stream.enqueue([&reached] { reached.signal(1); });
+        while (!reached.wait_for(1, std::chrono::seconds{1}))
+            continue;
+    }
+    stream.sync();
 }
 
 } // namespace backend_host_races

@@ -33,7 +33,11 @@ public:
                    Queue::Policy::run_always);
     }
 
-    void signal(std::uint32_t value) { state_->raise(value, nullptr); }
+    void signal(std::uint32_t value) {
+        // A thread that sees the value may destroy the semaphore before this one is back.
+        const detail::Shared<State> state = state_;
+        state->raise(value, nullptr);
+    }
     void give_up(std::uint32_t value) noexcept {
         const Error error("semaphore: a stream waits for the value " + std::to_string(value) +
                           ", which was not signalled");
