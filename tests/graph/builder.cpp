@@ -294,6 +294,8 @@ TEST_CASE("a builder refuses what makes no sense") {
     CHECK(contains(text_of([&] { builder.copy(numbers, shorter); }),
                    "the source holds 3 and the destination 4"));
     CHECK(contains(text_of([&] { builder.copy(none, none); }), "at least 1"));
+    CHECK(contains(text_of([&] { builder.copy(numbers.first(3), numbers.last(3)); }),
+                   "a copy node: the source and the destination overlap"));
     CHECK(contains(text_of([&] { builder.fill(none, 0); }), "at least 1 element"));
     const char* const lets = "only a kernel lets another begin early; name the node without early()";
     CHECK(contains(text_of([&] { builder.empty({mine.early()}); }), lets));

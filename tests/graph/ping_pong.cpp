@@ -194,6 +194,7 @@ TEST_CASE("a ping-pong pair refuses what makes no sense") {
     CHECK(contains(text_of([] { Pair x(0); }), "at least 1; got 0 and 0"));
     CHECK(contains(text_of([&] { Pair x(one, two); }), "got 4 and 5"));
     CHECK(contains(text_of([&] { Pair x(one, one); }), "at the same place"));
+    CHECK(contains(text_of([&] { Pair x(two.first(4), two.last(4)); }), "which overlap"));
     Pair x(1);
     CHECK(contains(text_of([&] { (void)capture(stream, [&](Ref s) { (void)x.front_and_wait(s); }); }),
                    "ask after a launch"));

@@ -190,4 +190,22 @@ TEST_CASE_TEMPLATE("lengths that differ are refused, and nothing is copied", B, 
     CHECK(back[0] == 0);
 }
 
+TEST_CASE_TEMPLATE("sides that overlap are refused, and the same elements are not", B, TestBackend) {
+    const BasicStream<B> stream;
+    DeviceBuffer<int, B> device(8);
+    PinnedBuffer<int, B> pinned(8);
+    fill_bytes(stream, device, 1);
+    stream.sync();
+    const auto text = [&](auto&& to, auto&& from) { return text_of([&] { copy(stream, to, from); }); };
+    CHECK(contains(text(device.first(7), device.last(7)), "copy: the source and the destination overlap"));
+    CHECK(contains(text(device.last(5), device.first(5)), "overlap"));
+    CHECK(contains(text(pinned.first(7), pinned.last(7)), "overlap"));
+    CHECK(contains(text_of([&] { copy_and_wait(stream, device.first(7), device.last(7)); }), "overlap"));
+    copy(stream, device.first(4), device.last(4));
+    copy(stream, device.last(4), device.first(4));
+    copy(stream, device, device);
+    copy(stream, pinned.first(0), pinned.last(0));
+    stream.sync();
+}
+
 } // namespace memory_copy

@@ -185,6 +185,26 @@ TEST_CASE("rows that do not fit, parts that are not there and sizes that differ 
     CHECK(text_of([&] { copy_2d(stream, rows, rows.part(0, 0, 4, 2)); }) ==
           "copy_2d: the source has 4 x 2 elements and the destination 4 x 3; both must have the same columns "
           "and rows");
+    // An empty part behind the last row begins nowhere.
+    CHECK(rows.part(0, 3, 4, 0).data() == nullptr);
+    CHECK(rows.part(4, 2, 0, 1).data() == nullptr);
+}
+
+TEST_CASE("rows that overlap are refused, and rows side by side are not") {
+    DeviceBuffer<int, B> buffer(8 * 6);
+    const BasicStream<B> stream;
+    fill_bytes(stream, buffer, 1);
+    const PitchedSpan image{buffer, 8, 6};
+    const auto text = [&](auto to, auto from) { return text_of([&] { copy_2d(stream, to, from); }); };
+    CHECK(contains(text(image.part(0, 0, 7, 6), image.part(1, 0, 7, 6)), "copy_2d: the source and the"));
+    CHECK(contains(text(image.part(0, 1, 8, 5), image.part(0, 0, 8, 5)), "overlap"));
+    CHECK(contains(text(image.part(4, 0, 4, 3), image.part(1, 2, 4, 3)), "overlap"));
+    CHECK(contains(text(PitchedSpan{buffer, 4, 3, 6}, PitchedSpan{buffer, 4, 3, 8}), "overlap"));
+    copy_2d(stream, image.part(0, 0, 4, 6), image.part(4, 0, 4, 6));
+    copy_2d(stream, image.part(4, 3, 4, 3), image.part(0, 0, 4, 3));
+    copy_2d(stream, image.part(0, 0, 8, 3), image.part(0, 3, 8, 3));
+    copy_2d(stream, image, image);
+    stream.sync();
 }
 
 #if !defined(SLUICE_TEST_CUDA)

@@ -65,7 +65,7 @@ public:
     EmptyNode<B> empty(const Nodes& after = {});
 
     /// Copies all of `from` to `to`: buffers or spans, in device and pinned memory or both in device memory. They hold the
-    /// same number of elements, at least one, of the same type.
+    /// same number of elements, at least one, of the same type, and do not overlap, unless they are the same ones.
     template <class To, class From>
     CopyNodeOf<B, To, From> copy(To&& to, const From& from, const Nodes& after = {});
 

@@ -72,7 +72,7 @@ public:
     }
 
     /// Swaps two buffers of the caller's, `front` being in front at first, which must outlive the object. Waits as above.
-    /// Throws `Error` when they are empty, of different sizes, or the same.
+    /// Throws `Error` when they are empty, of different sizes, or overlap.
     PingPong(DeviceSpan<T, B> front, DeviceSpan<T, B> back) { keep(front, back); }
 
     /// For kernels and host tasks. Valid as long as the object lives, wherever it is moved to.

@@ -18,7 +18,7 @@ using MemoryElement = detail::ElementOf<Memory>;
 /// unchanged, until the stream has got there. From pinned to pinned memory a thread of the host's copies, as a callable
 /// given to `BasicStreamRef::enqueue`.
 ///
-/// Throws `Error` when the lengths differ, or the call fails.
+/// Throws `Error` when the lengths differ, both sides overlap and are not the same, or the call fails.
 /// @{
 template <Backend B, class To, class From>
 void copy(BasicStreamRef<B> stream, To&& to, const From& from);
@@ -29,8 +29,7 @@ void copy(const BasicStream<B>& stream, To&& to, const From& from) {
 /// @}
 
 /// Copies between device memory and ordinary host memory (anything that a `std::span` can be made of), in the
-/// order of `stream`, and waits until it is done. Throws `Error` when the lengths differ, or for a fault of
-/// the stream.
+/// order of `stream`, and waits until it is done. Throws `Error` as `copy` does, and for a fault of the stream.
 /// @{
 template <Backend B, class To, class From>
 void copy_and_wait(BasicStreamRef<B> stream, To&& to, const From& from);

@@ -75,7 +75,7 @@ PitchedSpan(Memory&&, std::size_t, std::size_t)
 /// @}
 
 /// Copies each row of `from` to that of `to`, in the order of `stream` and without waiting, as `copy` does; what lies between rows
-/// stays. May be captured. Throws `Error` when columns or rows differ, or the call fails.
+/// stays. May be captured. Throws `Error` when columns or rows differ, rows overlap and are not the same, or the call fails.
 /// @{
 template <Backend B, class To, class From>
 void copy_2d(BasicStreamRef<B> stream, PitchedSpan<To> to, PitchedSpan<From> from);

@@ -69,7 +69,7 @@ void BasicBuiltGraphExec<B>::set(const CopyNode<B, T, kind>& node, To&& to, cons
         check(node);
         const auto to_span = detail::placed_span(to);
         const auto from_span = detail::placed_span(from);
-        detail::check_copy_sizes(to_span, from_span);
+        detail::check_copy_spans(to_span, from_span);
         B::set_copy(executable_.get(), node.native_, to_span.data(), from_span.data(), to_span.bytes(), kind);
     }
 }

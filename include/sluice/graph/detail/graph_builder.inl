@@ -111,7 +111,7 @@ CopyNodeOf<B, To, From> BasicGraphBuilder<B>::copy(To&& to, const From& from, co
     if constexpr (detail::check_copy_node<B, To, From>()) {
         const auto to_span = detail::placed_span(to);
         const auto from_span = detail::placed_span(from);
-        detail::check_copy_sizes(to_span, from_span);
+        detail::check_copy_spans(to_span, from_span);
         const auto before = natives(after);
         node = B::add_copy(graph_->get(), before.data(), before.size(), to_span.data(), from_span.data(),
                            to_span.bytes(), detail::CopyTraits<To, From>::kind);

@@ -42,12 +42,15 @@ constexpr bool check_copy_node() {
     return Traits::asynchronous && writable && same && own;
 }
 
+/// What a copy node's two sides hold.
 template <class To, class From>
-void check_copy_sizes(const To& to, const From& from) {
+void check_copy_spans(const To& to, const From& from) {
     if (to.size() != from.size() || to.size() == 0) {
         throw Error("a copy node needs as many elements on both sides, and at least 1; the source holds " +
                     std::to_string(from.size()) + " and the destination " + std::to_string(to.size()));
     }
+    require_apart<memory_kind_of<To>, memory_kind_of<From>>("a copy node", to.data(), from.data(),
+                                                            to.bytes());
 }
 
 /// What a fill node fills: a span that is not empty.

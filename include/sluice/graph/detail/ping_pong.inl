@@ -60,10 +60,14 @@ DeviceSpan<T, B> PingPong<T, B>::front_and_wait(BasicStreamRef<B> stream) const 
 
 template <class T, Backend B>
 void PingPong<T, B>::keep(DeviceSpan<T, B> first, DeviceSpan<T, B> second) {
-    if (first.empty() || first.size() != second.size() || first.data() == second.data()) {
+    const bool same = first.data() == second.data() && !first.empty();
+    const bool overlap = detail::overlap(first.data(), second.data(), first.bytes());
+    if (first.empty() || first.size() != second.size() || same || overlap) {
         throw Error("a ping-pong pair needs two buffers of as many elements, and at least 1; got " +
                     std::to_string(first.size()) + " and " + std::to_string(second.size()) +
-                    (first.data() == second.data() && !first.empty() ? ", at the same place" : ""));
+                    (same      ? ", at the same place"
+                     : overlap ? ", which overlap"
+                               : ""));
     }
     first_ = first;
     second_ = second;

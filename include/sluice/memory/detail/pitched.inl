@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <type_traits>
 
@@ -14,6 +15,28 @@ namespace detail {
 
 inline std::string size_text(std::size_t columns, std::size_t rows) {
     return std::to_string(columns) + " x " + std::to_string(rows);
+}
+
+/// Whether a row that is written has bytes of one that is read and does not lie at the same place.
+inline bool rows_overlap(const RowsCopy& copy) noexcept {
+    const auto to = reinterpret_cast<std::uintptr_t>(copy.to);
+    const auto from = reinterpret_cast<std::uintptr_t>(copy.from);
+    if (to == from && copy.to_pitch == copy.from_pitch)
+        return false;
+    const std::uintptr_t last = copy.rows - 1;
+    if (to + last * copy.to_pitch + copy.bytes <= from || from + last * copy.from_pitch + copy.bytes <= to)
+        return false;
+    for (std::size_t row = 0; row < copy.rows; ++row) {
+        const std::uintptr_t begin = to + row * copy.to_pitch;
+        // The read row that begins last in front of it, and the next one.
+        const std::size_t before = begin > from ? (begin - from) / copy.from_pitch : 0;
+        for (std::size_t read = before; read < copy.rows && read <= before + 1; ++read) {
+            const std::uintptr_t other = from + read * copy.from_pitch;
+            if (begin < other + copy.bytes && other < begin + copy.bytes)
+                return true;
+        }
+    }
+    return false;
 }
 
 } // namespace detail
@@ -42,7 +65,8 @@ const {
                     std::to_string(first_column) + " and row " + std::to_string(first_row) +
                     " on was asked for, of " + detail::size_text(columns_, rows_));
     PitchedSpan part;
-    part.data_ = data_ + first_row * pitch_ + first_column;
+    if (columns != 0 && rows != 0) // an empty part may begin behind all memory
+        part.data_ = data_ + first_row * pitch_ + first_column;
     part.columns_ = columns;
     part.rows_ = rows;
     part.pitch_ = pitch_;
@@ -69,10 +93,15 @@ void copy_2d(BasicStreamRef<B> stream, PitchedSpan<To> to, PitchedSpan<From> fro
         return;
     if constexpr (writable && same && own) {
         constexpr std::size_t size = sizeof(Element);
-        B::copy_rows(detail::RowsCopy{reinterpret_cast<std::byte*>(to.data()), to.pitch() * size,
-                                      reinterpret_cast<const std::byte*>(from.data()), from.pitch() * size,
-                                      from.columns() * size, from.rows()},
-                     detail::kind_between(detail::memory_kind_of<To>, detail::memory_kind_of<From>),
+        const detail::RowsCopy copy{reinterpret_cast<std::byte*>(to.data()),
+                                    to.pitch() * size,
+                                    reinterpret_cast<const std::byte*>(from.data()),
+                                    from.pitch() * size,
+                                    from.columns() * size,
+                                    from.rows()};
+        if (detail::rows_overlap(copy))
+            detail::throw_overlap("copy_2d");
+        B::copy_rows(copy, detail::kind_between(detail::memory_kind_of<To>, detail::memory_kind_of<From>),
                      stream.get());
     }
 }
