@@ -161,12 +161,12 @@ TEST_CASE("empty: bodies of branches, loops and steps") {
     PingPong<int, B> pair{1};
     check_empty<void(Ref, DeviceSpan<int, B>, DeviceSpan<int, B>)>(
         "PingPong::iterate: the step", [&](auto none) { pair.iterate(stream, 1, none); });
-    check_empty<std::tuple<int>()>("launch_with: the arguments", [&](auto none) {
+    check_empty<std::tuple<int>()>("launch_with: the function of the arguments", [&](auto none) {
         if constexpr (std::is_same_v<B, Host>)
             launch_with(
                 stream.ref(), {}, +[](int) {}, none);
         else
-            detail::require_callable("launch_with: the arguments", none);
+            detail::require_callable("launch_with: the function of the arguments", none);
     });
     if constexpr (std::is_same_v<B, Host>) {
         void (*const kernel)(int) = nullptr;

@@ -2,7 +2,6 @@
 /// What runs a graph that was built by hand, with parameters that change between launches.
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -44,7 +43,7 @@ public:
     void set(const FillNode<B>& node, To&& to, unsigned char value);
 
     /// Calls `task()`, which is kept as long as a launch may call it.
-    template <std::invocable<> F>
+    template <class F>
     void set(const HostNode<B>& node, F task);
 
     /// Calls `function(data)`, of which nothing is kept.

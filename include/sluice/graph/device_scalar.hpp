@@ -28,6 +28,9 @@ namespace sluice {
 /// \endcode
 template <class T, Backend B = DefaultBackend>
 class DeviceScalar {
+    static_assert(
+        std::is_same_v<T, std::remove_cvref_t<T>>,
+        "sluice::DeviceScalar: the type is neither const nor a reference, since set() changes the value");
     static_assert(std::is_trivially_copyable_v<T>,
                   "sluice::DeviceScalar: the type must be trivially copyable");
 

@@ -2,7 +2,6 @@
 /// Graphs made node by node.
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -75,14 +74,14 @@ public:
 
     /// Calls `work()` on a thread of the backend's, once a launch. The callable is kept until neither the builder nor an
     /// executable made from it needs it. On CUDA it must neither throw nor call CUDA.
-    template <std::invocable<> F>
+    template <class F>
     HostNode<B> host(F work, const Nodes& after = {});
 
     /// Calls `function(data)`, of which nothing is kept.
     HostNode<B> host(void (*function)(void*), void* data, const Nodes& after = {});
 
     /// The Host backend's kernel: `host` under another name.
-    template <std::invocable<> F>
+    template <class F>
     HostNode<B> task(F work, const Nodes& after = {}) requires(!KernelGraphBackend<B>);
 
     /// Runs a copy of `graph` as it is now. What its host nodes use must outlive the executables.

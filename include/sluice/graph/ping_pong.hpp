@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 
 #include <sluice/backend/config.hpp>
 #include <sluice/backend/stream.hpp>
@@ -61,6 +62,10 @@ private:
 /// \endcode
 template <class T, Backend B = DefaultBackend>
 class PingPong {
+    static_assert(
+        std::is_same_v<T, std::remove_cvref_t<T>>,
+        "sluice::PingPong: elements are neither const nor references, since each buffer is written in turn");
+
 public:
     using backend = B;    ///< Where the buffers live.
     using value_type = T; ///< The elements' type.

@@ -23,6 +23,9 @@ namespace sluice {
 /// Not synchronised: one thread at a time, as for a `std::vector`.
 template <class T, Backend B = DefaultBackend>
 class DeviceBuffer {
+    static_assert(std::is_same_v<T, std::remove_cvref_t<T>>,
+                  "sluice::DeviceBuffer: elements are neither const nor references; what is only read is a "
+                  "DeviceSpan<const T>");
     static_assert(std::is_trivially_copyable_v<T>,
                   "sluice::DeviceBuffer: elements must be trivially copyable");
     static_assert(
@@ -129,6 +132,9 @@ private:
 /// do so by themselves. Not synchronised: one thread at a time, as for a `std::vector`.
 template <class T, Backend B = DefaultBackend>
 class PinnedBuffer {
+    static_assert(std::is_same_v<T, std::remove_cvref_t<T>>,
+                  "sluice::PinnedBuffer: elements are neither const nor references; what is only read is a "
+                  "PinnedSpan<const T>");
     static_assert(std::is_trivially_copyable_v<T>,
                   "sluice::PinnedBuffer: elements must be trivially copyable");
     static_assert(

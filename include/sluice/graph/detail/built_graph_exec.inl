@@ -83,12 +83,14 @@ void BasicBuiltGraphExec<B>::set(const FillNode<B>& node, To&& to, unsigned char
 }
 
 template <GraphBackend B>
-template <std::invocable<> F>
+template <class F>
 void BasicBuiltGraphExec<B>::set(const HostNode<B>& node, F task) {
-    detail::require_callable("graph builder: the task", task);
-    auto kept = detail::make_node_task<B>(std::move(task));
-    set_task(node, detail::caller_of(kept), kept.get(), kept);
-    detail::ObjectChecks<B>::node_calls(executable_.get(), node.native_, *kept);
+    if constexpr (detail::check_node_task<F>()) {
+        detail::require_callable("graph builder: the task", task);
+        auto kept = detail::make_node_task<B>(std::move(task));
+        set_task(node, detail::caller_of(kept), kept.get(), kept);
+        detail::ObjectChecks<B>::node_calls(executable_.get(), node.native_, *kept);
+    }
 }
 
 template <GraphBackend B>

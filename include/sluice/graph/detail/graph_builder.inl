@@ -129,19 +129,23 @@ FillNode<B> BasicGraphBuilder<B>::fill(To&& to, unsigned char value, const Nodes
 }
 
 template <GraphBackend B>
-template <std::invocable<> F>
+template <class F>
 HostNode<B> BasicGraphBuilder<B>::host(F work, const Nodes& after) {
-    detail::require_callable("graph builder: the task", work);
-    auto kept = detail::make_node_task<B>(std::move(work));
-    tasks_.reserve(tasks_.size() + 1); // so that nothing throws once the node is there
-    const HostNode<B> node = host(detail::caller_of(kept), kept.get(), after);
-    detail::ObjectChecks<B>::node_calls(graph_->get(), node.native_, *kept);
-    tasks_.emplace_back(node.index_, std::move(kept));
-    return node;
+    if constexpr (detail::check_node_task<F>()) {
+        detail::require_callable("graph builder: the task", work);
+        auto kept = detail::make_node_task<B>(std::move(work));
+        tasks_.reserve(tasks_.size() + 1); // so that nothing throws once the node is there
+        const HostNode<B> node = host(detail::caller_of(kept), kept.get(), after);
+        detail::ObjectChecks<B>::node_calls(graph_->get(), node.native_, *kept);
+        tasks_.emplace_back(node.index_, std::move(kept));
+        return node;
+    } else {
+        return made<HostNode<B>>(typename B::NativeNode{});
+    }
 }
 
 template <GraphBackend B>
-template <std::invocable<> F>
+template <class F>
 HostNode<B> BasicGraphBuilder<B>::task(F work, const Nodes& after) requires(!KernelGraphBackend<B>) {
     detail::List<bool> early;
     (void)natives(after, &early);

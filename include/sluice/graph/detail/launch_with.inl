@@ -26,7 +26,16 @@ namespace detail {
 template <class... Params, class Arguments, class Use>
 void with_given(Arguments& arguments, Use&& use) {
     const auto given = arguments();
-    std::apply([&](const auto&... values) { use(static_cast<Params>(values)...); }, given);
+    std::apply(
+        [&](const auto&... values) {
+            constexpr bool fit = (std::is_convertible_v<decltype(values), Params> && ...);
+            static_assert(
+                fit, "sluice::launch_with: a value that `arguments()` gives does not convert to its kernel's "
+                     "parameter");
+            if constexpr (fit)
+                use(static_cast<Params>(values)...);
+        },
+        given);
 }
 
 /// A captured launch of a kernel, which has zeros for its arguments until before its first replay: so that captures of it are the
@@ -150,8 +159,9 @@ private:
 template <GraphBackend B, class... Params, class Arguments>
 void launch_with(BasicStreamRef<B> stream, const KernelDims& dims, void (*kernel)(Params...),
                  Arguments arguments) {
-    using Given = decltype(arguments());
-    constexpr bool as_many = requires { requires std::tuple_size<Given>::value == sizeof...(Params); };
+    constexpr bool as_many = requires {
+        requires std::tuple_size<decltype(arguments())>::value == sizeof...(Params);
+    };
     static_assert(as_many,
                   "sluice::launch_with: `arguments()` must give a std::tuple of as many values as the "
                   "kernel has parameters");
@@ -159,7 +169,7 @@ void launch_with(BasicStreamRef<B> stream, const KernelDims& dims, void (*kernel
                   "sluice::launch_with: the stream's backend launches no kernels");
     if constexpr (as_many) {
         detail::require_callable("launch: the kernel", kernel);
-        detail::require_callable("launch_with: the arguments", arguments);
+        detail::require_callable("launch_with: the function of the arguments", arguments);
         if (!B::is_capturing(stream.get())) {
             detail::with_given<Params...>(arguments, [&](std::decay_t<Params>... values) {
                 detail::launch_kernel<B, Params...>(stream, dims, kernel, false, values...);

@@ -67,6 +67,14 @@ auto fill_node_span(To&& to) {
     return span;
 }
 
+/// What a node calls must be callable so.
+template <class F>
+constexpr bool check_node_task() {
+    constexpr bool fits = std::is_invocable_v<F&>;
+    static_assert(fits, "sluice: what a node of a graph calls is called without arguments, as task()");
+    return fits;
+}
+
 /// Whether `Args` can be what a kernel with `Params` is launched with.
 template <class... Params>
 struct KernelSignature {

@@ -85,7 +85,8 @@ public:
 private:
     void free() noexcept {
         if (data_ != nullptr)
-            allocator_.free(data_);
+            allocator_.free(
+                const_cast<void*>(static_cast<const volatile void*>(data_))); // const is refused elsewhere
     }
 
     T* data_ = nullptr;
