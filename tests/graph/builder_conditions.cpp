@@ -324,11 +324,14 @@ TEST_CASE("built graphs: branches refuse what makes no sense") {
 
     // After a body has thrown there is nothing to be had from the builder; the condition is usable again.
     Builder builder;
+    const auto first = builder.empty(), second = builder.empty();
     CHECK_THROWS_WITH_AS(
         builder.while_nonzero(condition, [](Builder&) { throw std::runtime_error("within"); }), "within",
         std::runtime_error);
     CHECK(contains(text_of([&] { builder.empty(); }), "build it anew"));
     CHECK(contains(text_of([&] { (void)builder.instantiate(); }), "build it anew"));
+    CHECK(contains(text_of([&] { (void)builder.graph(); }), "build it anew"));
+    CHECK(contains(text_of([&] { builder.depends(second, first); }), "build it anew"));
     builder = Builder();
     builder.while_nonzero(condition,
                           [&](Builder& body) { ops::decide(body, body.setter(condition), x.data()); });

@@ -130,7 +130,10 @@ public:
     BasicBuiltGraphExec<B> instantiate() const;
 
     /// The graph itself: to count its nodes, draw it, or make it a child.
-    const BasicGraph<B>& graph() const { return *detail::owned_by("graph builder", graph_.get()); }
+    const BasicGraph<B>& graph() const {
+        check_usable();
+        return *graph_.get();
+    }
 
 private:
     struct BodyTag {};

@@ -210,6 +210,7 @@ KernelNode<B, Params...> BasicGraphBuilder<B>::kernel(const KernelDims& dims, vo
 
 template <GraphBackend B>
 void BasicGraphBuilder<B>::depends(const BasicNode<B>& node, const BasicNode<B>& on) {
+    check_usable();
     check(node);
     check(on);
     if (node.early_ || on.early_)
