@@ -114,6 +114,16 @@ def test_what_is_compared_is_of_its_kind(make, batches, kind, message):
         sluice.verify_schedules(make, batches)
 
 
+@pytest.mark.parametrize("batches, schedules, message", [
+    ([torch.zeros(1)], ["serial"], r"schedules is \['serial'\], expected two or more to be compared"),
+    ([torch.zeros(1)], [], r"schedules is \[\], expected two or more"), ([torch.zeros(1)], "serial", "schedules is 'serial', expected two or more"),
+    ([torch.zeros(1)], None, "schedules is None, expected two or more"),
+    ([], ["serial", "overlapped"], "there are no batches, expected at least one to be compared")])
+def test_nothing_to_compare_is_refused(batches, schedules, message):
+    with pytest.raises(ValueError, match=f"sluice.verify_schedules: {message}"):
+        sluice.verify_schedules(lambda schedule: sluice.pipeline(abs, schedule=schedule, device="cpu"), batches, schedules)
+
+
 @pytest.mark.filterwarnings("ignore")  # PyTorch's, of quantized tensors
 @pytest.mark.parametrize("schedule", ["serial", "overlapped", "graphed", "automatic"])
 @pytest.mark.parametrize("made", [lambda x: torch.quantize_per_tensor(x, 0.5, 0, torch.quint8), lambda x: torch._efficientzerotensor((3,))],

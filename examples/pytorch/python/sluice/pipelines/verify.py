@@ -150,9 +150,13 @@ def verify_schedules(make: Callable[[str], Any], batches: Iterable,
                      schedules: Sequence[str] = ("serial", "overlapped", "graphed")) -> dict[str, int]:
     """Calls `make(schedule)` for each schedule, which returns a pipeline from the same start each time, runs it over
     `batches`, and raises `VerifyError` where a result differs in a bit from those of the first schedule. Returns how many
-    results each had."""
+    results each had. Raises `ValueError` where nothing would be compared: for fewer than two schedules, or no batch."""
     require_batches("verify_schedules", batches)
+    if isinstance(schedules, str) or not isinstance(schedules, Sequence) or len(schedules) < 2:
+        raise ValueError(f"sluice.verify_schedules: schedules is {shown(schedules)}, expected two or more to be compared")
     kept = [copied(batch) for batch in batches]
+    if not kept:
+        raise ValueError("sluice.verify_schedules: there are no batches, expected at least one to be compared")
     expected: list[Any] = []
     counts = {}
     for place, schedule in enumerate(schedules):
