@@ -1,4 +1,4 @@
-// The greatest values of a type of which nobody says what its least one is.
+// The greatest values of a type whose least value is unknown.
 // FIRST: sluice::ragged: max and min need values that std::numeric_limits knows
 #include <sluice/ragged/ragged_batch.hpp>
 #include <sluice/ragged/rows.hpp>

@@ -24,7 +24,8 @@ inline constexpr bool is_reduction = std::is_same_v<std::remove_cvref_t<T>, Redu
 /// the stream has got there. They can be captured. On the Host backend, and with NCCL for a fixed number of ranks on the
 /// same machine, the same input gives the same bits.
 ///
-/// Throws `Error`: where the lengths do not fit, the sides overlap as they may not, the stream belongs to another device, the group has failed, or the call fails.
+/// Throws `Error`: where the lengths do not fit, the sides overlap and are not in place, the stream belongs to another device, the
+/// group has failed, or the call fails.
 /// @{
 
 /// `out` of every rank becomes the reduction of all ranks' `in`, element by element. `in` may be `out` itself, and overlaps it

@@ -3,8 +3,8 @@
 ///
 /// All take `(stream, out, rows)`. `rows` is a `RaggedView` or a `RaggedBatch`; `out` is device memory (a buffer or a
 /// `DeviceSpan`) with room for one element for each row that `rows` has room for, and not the memory of the values, or
-/// else `Error` is thrown. Elements beyond the rows stay as they are. Nothing waits, nothing is allocated, and how many rows there are is read where
-/// the work runs, so that a captured graph serves any batch that fits.
+/// else `Error` is thrown. Elements beyond the rows stay as they are. Nothing waits, nothing is allocated, and how many rows
+/// there are is read where the work runs, so that a captured graph serves any batch that fits.
 ///
 /// For Host streams; CUDA streams need reductions.cuh. There, a row of more than 1,024 values is one block's, unless a
 /// `workspace` is given, with room for as much as `rows`: then rows of more than 16,384 values are shared among all

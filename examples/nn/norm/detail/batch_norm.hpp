@@ -9,9 +9,9 @@
 
 namespace nn::detail {
 
-/// Of a sum or a map over rows: what it needs of an element is the element.
+/// A base of sums and maps over rows, which reads of each row its elements.
 template <class T>
-struct OfElements {
+struct ReadsElements {
     const T* in;
     std::size_t columns;
 
@@ -26,7 +26,7 @@ struct OfElements {
 
 /// Sums of x and x², both less the channel's first element: a mean far from 0 then costs no digits.
 template <class T>
-struct CentredMoments : OfElements<T> {
+struct CentredMoments : ReadsElements<T> {
     template <std::size_t Width>
     struct Column {
         float centre[Width];

@@ -6,9 +6,9 @@
 
 namespace nn::detail {
 
-/// Of a sum or a map over rows that needs the element and its gradient.
+/// A base of sums and maps over rows, which reads of each row its elements and their gradients.
 template <class T>
-struct OfGradients {
+struct ReadsGradients {
     const T* in;
     const T* gradient;
     std::size_t columns;
@@ -102,7 +102,7 @@ struct GradientMoments {
 /// The same sums where a ReLU follows the normalisation at once: which elements it let pass follows from the input, so that
 /// neither its output is read nor a gradient written.
 template <class T>
-struct ReluGradientMoments : OfGradients<T> {
+struct ReluGradientMoments : ReadsGradients<T> {
     const float* mean;
     const float* inverse_deviation;
     const float* scale;
@@ -120,7 +120,7 @@ struct ReluGradientMoments : OfGradients<T> {
     }
     template <std::size_t Width>
     SLUICE_HOST_DEVICE void at(std::size_t /*row*/, std::size_t /*column*/, const Column<Width>& constants,
-                               const typename OfGradients<T>::template Row<Width>& loaded,
+                               const typename ReadsGradients<T>::template Row<Width>& loaded,
                                float (&first)[Width], float (&second)[Width]) const {
         for (std::size_t i = 0; i < Width; ++i) {
             const float x = static_cast<float>(loaded.in.values[i]);
@@ -144,7 +144,7 @@ struct FinishGradients {
 /// dx = weight / deviation * (g - mean(g) - normalised * mean(g * normalised)). With `scale` and `bias`, g is 0 where the ReLU
 /// after them was.
 template <class T>
-struct InputGradient : OfGradients<T> {
+struct InputGradient : ReadsGradients<T> {
     const float* scale;
     const float* bias;
     const float* weight;
@@ -179,7 +179,7 @@ struct InputGradient : OfGradients<T> {
     }
     template <std::size_t Width>
     SLUICE_HOST_DEVICE void at(std::size_t row, std::size_t column, const Column<Width>& constants,
-                               const typename OfGradients<T>::template Row<Width>& loaded) const {
+                               const typename ReadsGradients<T>::template Row<Width>& loaded) const {
         float g[Width];
         to_floats(loaded.gradient, g);
         for (std::size_t i = 0; i < Width; ++i) {
@@ -194,7 +194,7 @@ struct InputGradient : OfGradients<T> {
 };
 
 template <class T>
-struct ColumnSums : OfElements<T> {
+struct ColumnSums : ReadsElements<T> {
     template <std::size_t Width>
     struct Column {};
 

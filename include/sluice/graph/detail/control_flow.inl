@@ -222,7 +222,7 @@ struct ControlFlow {
     static ConditionSetter setter_of(const Condition& condition) { return condition.setter_; }
     static bool in_use(const Condition& condition) { return condition.within_ != Within::none; }
 
-    // Of a loop that nobody decides but its body, once that has run: what has no setter cannot end it.
+    // Of a loop that its body alone decides, once that has run: work without a setter cannot end it.
     static void require_asked(const Condition& condition, const std::string& caller) {
         if (!condition.asked_)
             throw Error(caller +
