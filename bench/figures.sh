@@ -8,7 +8,7 @@
 # Groups, and the targets of BUILD that they need:
 #   host_time                    pipeline_overhead graph_overhead
 #   shapes shares live ports     pipeline_shapes stage_shares live_input ports
-#   overload (300 s) cameras     live_input live
+#   overload cameras             live_input live
 #   replays                      graph_overhead graph_replay; PyTorch
 #   ragged                       ragged
 #   schedules                    schedule_choice frozen_encoder gpu_augment masked_giou
@@ -17,10 +17,17 @@
 #   augment augment_pytorch      augment gpu_augment; PyTorch
 #   giou giou_pytorch            masked_giou detector_layers giou; PyTorch
 #   kernels                      frozen_encoder detector_layers resnet18; ncu
-#   resnet18_below (rungs 0 to 5) resnet18_float16 (6, 8) resnet18_compiled (7) resnet18_losses   resnet18; PyTorch
-#   inference resnet18_long      resnet18
+#   resnet18_below (rungs 0 to 5) resnet18_float16 (6 to 8)   resnet18; PyTorch
+#   inference                    resnet18
 #   operators pipelines step_cost     the package of examples/pytorch
-#   two_gpus ranks kills         on two GPUs: pipeline_shapes collectives frozen_encoder resnet18
+#   two_gpus ranks               on two GPUs: pipeline_shapes collectives frozen_encoder resnet18
+#
+# Groups that are right or wrong at any speed, and may run beside each other:
+#
+#   losses_tf32 losses_float16   resnet18; PyTorch
+#   accuracies memory            gpu_augment resnet18
+#   isolated                     the package of examples/pytorch
+#   kills                        on two GPUs: frozen_encoder
 #
 # PYTHON names the Python that has PyTorch, python3 by default. A command that fails, or takes longer than FIGURES_SECONDS (580), is
 # said to, and the others go on. OUT has a report for each, what it printed, and the machine with the commit, which FIGURES_COMMIT
@@ -90,7 +97,7 @@ replays() {
 }
 shares() { run stage_shares "$bench/stage_shares"; }
 live() { run live_input "$bench/live_input" --check --seconds 2; }
-overload() { run overload "$bench/live_input" --part overload --rows a --side sluice --seconds 300 --check; }
+overload() { run overload "$bench/live_input" --part overload --rows a --side sluice --seconds 120 --check; }
 cameras() {
     run cameras_30 "$examples/live/live" --backend cuda --rate 30 --seconds 10
     run cameras_1000 "$examples/live/live" --backend cuda --rate 1000 --seconds 3 --schedule graphed --in-flight 4
@@ -106,7 +113,7 @@ reports() {
     for turn in 1 2 3; do
         experiment "newcomer_$turn" frozen_encoder --data examples/data/digits # as a newcomer runs it
     done
-    for turn in 1 2 3 4 5; do
+    for turn in 1 2 3; do
         experiment "digits_plain_$turn" frozen_encoder --data examples/data/digits --backend cuda --steps 3000 --workers 8
         experiment "digits_report_$turn" frozen_encoder --data examples/data/digits --backend cuda --steps 3000 --workers 8 --report
     done
@@ -121,7 +128,7 @@ reports() {
 }
 encoder() {
     local turn batch precision
-    for turn in 1 2 3 4 5; do
+    for turn in 1 2 3; do
         experiment "encoder_plain_$turn" frozen_encoder --backend cuda --batch 8 --steps 500 --warmup 80
         experiment "encoder_report_$turn" frozen_encoder --backend cuda --batch 8 --steps 500 --warmup 80 --report
     done
@@ -140,7 +147,7 @@ encoder_pytorch() {
     script encoder_pytorch frozen_encoder.py "$encoder" --batches 8 --rounds 1 --compiled --losses 0
     script encoder_bfloat16 frozen_encoder.py "$encoder" --batches 8 --rounds 1 --bfloat16 --losses 0
 }
-encoder_batches() { script encoder_batches frozen_encoder.py "$encoder" --losses 0; }
+encoder_batches() { script encoder_batches frozen_encoder.py "$encoder" --rounds 2 --losses 0; }
 augment() {
     local on
     benchmark augment augment --benchmark_filter=cuda/
@@ -150,10 +157,6 @@ augment() {
             --algorithms autotune
     done
     experiment training_sweep gpu_augment --backend cuda --sweep --steps 60 --schedule serial,overlapped,graphed
-    local seed
-    for seed in {1..14}; do
-        experiment "augment_digits_$seed" gpu_augment --backend cuda --data examples/data/digits --seed "$seed"
-    done
 }
 augment_pytorch() {
     script augment_pytorch pytorch/augment.py --part operators --batch 32 256 --only published torchvision "exact, in stages"
@@ -181,16 +184,20 @@ kernels() {
     kernels_of resnet18 "$examples/resnet18/resnet18" --backend cuda --rung 7 --schedule overlapped --algorithms heuristic --warmup 2 --steps 4
 }
 resnet18_below() { rungs resnet18_below --rungs 0,1,2,3,4,5 --losses 0 --no-inference --kernels; }
-resnet18_float16() { rungs resnet18_float16 --rungs 6,8 --losses 0 --no-inference --kernels; }
-resnet18_compiled() { rungs resnet18_compiled --rungs 7 --losses 0 --no-inference --kernels; }
-resnet18_losses() {
-    rungs resnet18_losses --only-losses
-    local batch
+resnet18_float16() { rungs resnet18_float16 --rungs 6,7,8 --losses 0 --no-inference --kernels; }
+losses_tf32() { rungs losses_tf32 --rungs 5 --only-losses; }
+losses_float16() { rungs losses_float16 --rungs 6 --only-losses; }
+# Of held-out digits.
+accuracies() {
+    local batch seed
     for batch in 32 64 1024; do
-        experiment "resnet18_digits_$batch" resnet18 --backend cuda --data digits --rung 8 --epochs 8 --batch "$batch" # held-out accuracy
+        experiment "resnet18_digits_$batch" resnet18 --backend cuda --data digits --rung 8 --epochs 8 --batch "$batch"
+    done
+    for seed in {1..14}; do
+        experiment "augment_digits_$seed" gpu_augment --backend cuda --data examples/data/digits --seed "$seed"
     done
 }
-resnet18_long() { experiment resnet18_memory resnet18 --backend cuda --rung 7 --steps 1000; } # device memory stays as it is
+memory() { experiment resnet18_memory resnet18 --backend cuda --rung 7 --steps 1000; } # the device's stays as it is
 inference() { experiment inference resnet18 --backend cuda --inference --steps 500; }
 two_gpus() {
     benchmark shapes_two_gpus pipeline_shapes --benchmark_filter=^two_gpus
@@ -225,21 +232,32 @@ ranks() {
     script ddp pytorch/ddp.py --gpus 2
 }
 kills() {
-    run kills python3 tests/kill_ranks.py "$encoder" --backend cuda --steps 1000 --warmup 0 --image 64 --depth 6 --schedule overlapped
+    local seed halves=() half
+    for seed in 1 2; do
+        (
+            run "kills_$seed" python3 tests/kill_ranks.py "$encoder" --backend cuda --steps 1000 --warmup 0 --image 64 --depth 6 \
+                --schedule overlapped --kills 10 --seed "$seed"
+            exit "$failed"
+        ) &
+        halves+=($!)
+    done
+    for half in "${halves[@]}"; do
+        wait "$half" || failed=1
+    done
 }
 operators() { script operators pytorch/sluice_operators.py; }
 pipelines() {
-    local turns=(--steps 100 --repeats 3)
-    script pipelines pytorch/sluice_pipelines.py --part frozen_encoder --batch 1 2 4 8 16 32 --steps 50 --repeats 5
+    local turns=(--steps 100 --repeats 2)
+    script pipelines pytorch/sluice_pipelines.py --part frozen_encoder --batch 1 2 4 8 16 32 --steps 50 --repeats 3
     script pipelines_augment pytorch/sluice_pipelines.py --part augment --batch 32 "${turns[@]}"
     script pipelines_prefetch pytorch/sluice_pipelines.py --part prefetch "${turns[@]}"
-    script pipelines_isolated pytorch/sluice_pipelines.py --isolated 20
 }
+isolated() { script pipelines_isolated pytorch/sluice_pipelines.py --isolated 20; }
 step_cost() { script step_cost pytorch/step_cost.py; }
 
 groups=" host_time shapes replays shares live overload cameras ports ragged schedules reports encoder encoder_pytorch encoder_batches augment augment_pytorch
-giou giou_pytorch kernels resnet18_below resnet18_float16 resnet18_compiled resnet18_losses resnet18_long inference two_gpus ranks kills operators pipelines
-step_cost "
+giou giou_pytorch kernels resnet18_below resnet18_float16 inference two_gpus ranks operators pipelines step_cost
+losses_tf32 losses_float16 accuracies memory isolated kills "
 for group in "${@:3}"; do
     [[ ${groups//$'\n'/ } == *" $group "* ]] || { echo "figures: there is no group '$group'" >&2; exit 2; }
 done

@@ -213,7 +213,7 @@ GIOU = [
 
 # --- resnet18.md ----------------------------------------------------------------------------------------------------------
 
-RUNGS = [(str(rung), {"rung": rung, "file": f"resnet18_{'below' if rung < 6 else 'compiled' if rung == 7 else 'float16'}.json"})
+RUNGS = [(str(rung), {"rung": rung, "file": f"resnet18_{'below' if rung < 6 else 'float16'}.json"})
          for rung in range(9)]
 
 

@@ -2,9 +2,9 @@
 
     bash bench/figures.sh --lanes BUILD OUT [--first COMMAND] [--seconds S] [GROUP...]
 
-Groups of two GPUs run first, on the first two; before them COMMAND, such as the tests. Each GPU has its share of the processors. OUT has
-a folder for each GPU, and `ended` names the groups that are over: called again, it goes on with the others. With --seconds none begins
-that would not end by then.
+The first two GPUs begin with what is not timed, all of it beside each other, and COMMAND, such as the tests; then come groups of two
+GPUs. Each GPU has its share of the processors. OUT has a folder for each GPU, and `ended` names the groups that are over: called again,
+it goes on with the others. With --seconds none begins that would not end by then.
 """
 
 import argparse
@@ -16,14 +16,17 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Seconds that each took on an H200 with 16 cores.
-ON_TWO = {"two_gpus": 29, "ranks": 233, "kills": 445}
+ON_TWO = {"two_gpus": 29, "ranks": 233}
 ON_ONE = {
-    "resnet18_losses": 483, "resnet18_below": 460, "pipelines": 453, "overload": 303, "schedules": 294,
-    "resnet18_float16": 245, "encoder_batches": 239, "resnet18_compiled": 225, "encoder": 142, "kernels": 118, "augment": 110,
-    "giou_pytorch": 107, "encoder_pytorch": 96, "reports": 77, "augment_pytorch": 75, "giou": 75, "inference": 60,
-    "resnet18_long": 60, "replays": 60, "live": 60, "operators": 60, "shapes": 60, "host_time": 60, "shares": 40, "ports": 40,
-    "ragged": 40, "step_cost": 30, "cameras": 20,
+    "resnet18_below": 460, "resnet18_float16": 380, "schedules": 294, "pipelines": 225,
+    "encoder_batches": 180, "overload": 125, "kernels": 118, "encoder": 115, "giou_pytorch": 107, "encoder_pytorch": 96,
+    "augment": 90, "augment_pytorch": 75, "giou": 75, "reports": 60, "inference": 60, "replays": 60, "live": 60, "operators": 60,
+    "shapes": 60, "host_time": 60, "shares": 40, "ports": 40, "ragged": 40, "step_cost": 30, "cameras": 20,
 }
+# Not timed, beside each other.
+UNTIMED_ON_TWO = {"kills": 230}
+UNTIMED = {"losses_float16": 250, "losses_tf32": 230, "isolated": 140, "accuracies": 80, "memory": 60}
+SECONDS = ON_TWO | ON_ONE | UNTIMED_ON_TWO | UNTIMED
 
 
 class Lanes:
@@ -36,18 +39,14 @@ class Lanes:
         self.ended_path = os.path.join(arguments.out, "ended")
         ended = open(self.ended_path, encoding="utf-8").read().split() if os.path.exists(self.ended_path) else []
         self.waiting = [group for group in arguments.groups if group not in ended]
-        self.waiting.sort(key=lambda group: -self.seconds_of(group))
+        self.waiting.sort(key=lambda group: -SECONDS[group])
         self.failed = []
-
-    @staticmethod
-    def seconds_of(group):
-        return ON_ONE.get(group) or ON_TWO[group]
 
     def next_of(self, groups):
         left = self.arguments.seconds - (time.monotonic() - self.begin)
         with self.lock:
             for group in self.waiting:
-                if group in groups and self.seconds_of(group) <= left:
+                if group in groups and SECONDS[group] <= left:
                     self.waiting.remove(group)
                     return group
         return None
@@ -92,10 +91,10 @@ def main():
     parser.add_argument("--first", metavar="COMMAND", help="run before the groups of two GPUs")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="how long it may take")
     arguments = parser.parse_intermixed_args()
-    unknown = [group for group in arguments.groups if group not in ON_ONE and group not in ON_TWO]
+    unknown = [group for group in arguments.groups if group not in SECONDS]
     if unknown:
         sys.exit(f"figures: there is no group '{unknown[0]}'")
-    arguments.groups = arguments.groups or [*ON_TWO, *ON_ONE]
+    arguments.groups = arguments.groups or [*SECONDS]
     os.makedirs(arguments.out, exist_ok=True)
     gpus, cores = gpus_here(), sorted(os.sched_getaffinity(0))
     if not gpus:
@@ -104,30 +103,32 @@ def main():
     share = max(len(cores) // len(gpus), 1)
     cores_of = [set(cores[i * share:(i + 1) * share] or cores) for i in range(len(gpus))]
 
+    pair, cores_of_pair = gpus[:2], cores_of[0].union(*cores_of[:2])
+
     def first():
         if arguments.first:
-            lanes.run_one("first", lambda out: ["bash", "-c", arguments.first], gpus[:2], cores_of[0].union(*cores_of[:2]))
+            lanes.run_one("first", lambda out: ["bash", "-c", arguments.first], pair, cores_of_pair)
 
-    def first_two():
-        first()
-        lanes.run(gpus[:2], cores_of[0] | cores_of[1], ON_TWO)
-        run_each(0, 2)
-
-    def run_each(begin, end):
-        threads = [threading.Thread(target=lanes.run, args=([gpus[i]], cores_of[i], ON_ONE)) for i in range(begin, end)]
+    def together(*threads):
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
 
-    if len(gpus) == 1:
-        first()
-        run_each(0, 1)
-    else:
-        pair = threading.Thread(target=first_two)
-        pair.start()
-        run_each(2, len(gpus))
-        pair.join()
+    def each(begin, end, groups):
+        return [threading.Thread(target=lanes.run, args=([gpus[i]], cores_of[i], groups)) for i in range(begin, end)]
+
+    def first_two():
+        untimed = [threading.Thread(target=lanes.run, args=([gpus[i % len(pair)]], cores_of_pair, [group]))
+                   for i, group in enumerate(UNTIMED)]
+        if len(pair) == 2:
+            untimed.append(threading.Thread(target=lanes.run, args=(pair, cores_of_pair, UNTIMED_ON_TWO)))
+        together(threading.Thread(target=first), *untimed)
+        if len(pair) == 2:
+            lanes.run(pair, cores_of_pair, ON_TWO)
+        together(*each(0, len(pair), ON_ONE))
+
+    together(threading.Thread(target=first_two), *each(2, len(gpus), ON_ONE))
     if lanes.waiting:
         print("not run:", *lanes.waiting)
     sys.exit(1 if lanes.failed or lanes.waiting else 0)

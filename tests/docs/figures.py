@@ -319,7 +319,7 @@ class Script(unittest.TestCase):
     def test_lanes_know_all_groups(self):
         script = (ROOT / "bench/figures.sh").read_text(encoding="utf-8")
         groups = re.search(r'groups="([^"]*)"', script)[1].split()
-        self.assertEqual(sorted(groups), sorted([*lanes.ON_ONE, *lanes.ON_TWO]))
+        self.assertEqual(sorted(groups), sorted(lanes.SECONDS))
 
     def test_lanes_run_each_group_once_and_go_on(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -346,6 +346,22 @@ class Script(unittest.TestCase):
             self.assertRegex(again.stdout, r"live on GPU \d, \d+ s, exit code 1: see ")
             self.assertNotIn("shares", again.stdout)
             self.assertEqual(sorted((out / "ended").read_text(encoding="utf-8").split()), ["ports", "shares"])
+
+    def test_lanes_run_beside_each_other_what_is_not_timed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            build, out = Path(folder, "build"), Path(folder, "out")
+            wait_for = f"for i in {{1..200}}; do [[ -e {folder}/%s ]] && exit 0; sleep 0.05; done; exit 1"
+            for name, text in (("examples/resnet18/resnet18", f"touch {folder}/memory; {wait_for % 'first'}"),
+                               ("bench/ports", f"[[ -e {folder}/first && -e {folder}/memory ]]")):
+                program = build / name
+                program.parent.mkdir(parents=True)
+                program.write_text(f"#!/bin/bash\n{text}\n", encoding="utf-8")
+                program.chmod(0o755)
+            done = subprocess.run(["/bin/bash", str(ROOT / "bench/figures.sh"), "--lanes", str(build), str(out), "--first",
+                                   f"touch {folder}/first; {wait_for % 'memory'}", "ports", "memory"],
+                                  capture_output=True, text=True, check=False, env={**os.environ, "CUDA_VISIBLE_DEVICES": "0,1"})
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertEqual(sorted((out / "ended").read_text(encoding="utf-8").split()), ["memory", "ports"])
 
 
 if __name__ == "__main__":
