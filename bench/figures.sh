@@ -18,14 +18,14 @@
 #   giou giou_pytorch            masked_giou detector_layers giou; PyTorch
 #   kernels                      frozen_encoder detector_layers resnet18; ncu
 #   resnet18_below (rungs 0 to 5) resnet18_float16 (6 to 8)   resnet18; PyTorch
-#   inference                    resnet18
+#   inference memory             resnet18
 #   operators pipelines step_cost     the package of examples/pytorch
 #   two_gpus ranks               on two GPUs: pipeline_shapes collectives frozen_encoder resnet18
 #
 # Groups that are right or wrong at any speed, and may run beside each other:
 #
 #   losses_tf32 losses_float16   resnet18; PyTorch
-#   accuracies memory            gpu_augment resnet18
+#   accuracies                   gpu_augment resnet18
 #   isolated                     the package of examples/pytorch
 #   kills                        on two GPUs: frozen_encoder
 #
@@ -256,8 +256,8 @@ isolated() { script pipelines_isolated pytorch/sluice_pipelines.py --isolated 20
 step_cost() { script step_cost pytorch/step_cost.py; }
 
 groups=" host_time shapes replays shares live overload cameras ports ragged schedules reports encoder encoder_pytorch encoder_batches augment augment_pytorch
-giou giou_pytorch kernels resnet18_below resnet18_float16 inference two_gpus ranks operators pipelines step_cost
-losses_tf32 losses_float16 accuracies memory isolated kills "
+giou giou_pytorch kernels resnet18_below resnet18_float16 inference memory two_gpus ranks operators pipelines step_cost
+losses_tf32 losses_float16 accuracies isolated kills "
 for group in "${@:3}"; do
     [[ ${groups//$'\n'/ } == *" $group "* ]] || { echo "figures: there is no group '$group'" >&2; exit 2; }
 done

@@ -351,17 +351,18 @@ class Script(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             build, out = Path(folder, "build"), Path(folder, "out")
             wait_for = f"for i in {{1..200}}; do [[ -e {folder}/%s ]] && exit 0; sleep 0.05; done; exit 1"
-            for name, text in (("examples/resnet18/resnet18", f"touch {folder}/memory; {wait_for % 'first'}"),
-                               ("bench/ports", f"[[ -e {folder}/first && -e {folder}/memory ]]")):
+            for name, text in (("examples/resnet18/resnet18", f"touch {folder}/losses; {wait_for % 'first'}"),
+                               ("examples/gpu_augment/gpu_augment", ""),
+                               ("bench/ports", f"[[ -e {folder}/first && -e {folder}/losses ]]")):
                 program = build / name
                 program.parent.mkdir(parents=True)
                 program.write_text(f"#!/bin/bash\n{text}\n", encoding="utf-8")
                 program.chmod(0o755)
             done = subprocess.run(["/bin/bash", str(ROOT / "bench/figures.sh"), "--lanes", str(build), str(out), "--first",
-                                   f"touch {folder}/first; {wait_for % 'memory'}", "ports", "memory"],
+                                   f"touch {folder}/first; {wait_for % 'losses'}", "ports", "accuracies"],
                                   capture_output=True, text=True, check=False, env={**os.environ, "CUDA_VISIBLE_DEVICES": "0,1"})
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-            self.assertEqual(sorted((out / "ended").read_text(encoding="utf-8").split()), ["memory", "ports"])
+            self.assertEqual(sorted((out / "ended").read_text(encoding="utf-8").split()), ["accuracies", "ports"])
 
 
 if __name__ == "__main__":
