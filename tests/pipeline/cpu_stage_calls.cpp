@@ -1,0 +1,128 @@
+// CPU stages that enqueue work on a stream of their own and wait for it, while streams of the pipeline wait for them.
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <sluice/sluice.hpp>
+
+#include "support/backend.hpp"
+#include "support/doctest.hpp"
+
+namespace sluice::test::pipeline_cpu_stage_calls {
+namespace {
+
+using B = TestBackend;
+using Ref = BasicStreamRef<B>;
+constexpr std::size_t size = 1024;
+
+struct Result {
+    PinnedBuffer<float, B> values{size};
+};
+
+/// Ends the program where the test hangs: a thread that waits within the driver cannot be ended alone.
+class Watchdog {
+public:
+    explicit Watchdog(std::string what)
+        : thread_([this, what = std::move(what)] {
+              std::unique_lock lock(mutex_);
+              if (!changed_.wait_for(lock, std::chrono::seconds(60), [this] { return is_over_; })) {
+                  std::fprintf(stderr, "%s: hangs\n", what.c_str());
+                  std::_Exit(1);
+              }
+          }) {}
+    Watchdog(const Watchdog&) = delete;
+    Watchdog& operator=(const Watchdog&) = delete;
+    ~Watchdog() {
+        {
+            const std::lock_guard lock(mutex_);
+            is_over_ = true;
+        }
+        changed_.notify_all();
+        thread_.join();
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool is_over_ = false;
+    std::thread thread_; // last, since it uses the others
+};
+
+} // namespace
+
+// A device has fewer queues than a program has streams, and streams that share one come after each other. The one that a CPU stage
+// waits for must not share one with a stream that waits for the CPU stage: each of so many has its turn.
+TEST_CASE("CPU stages: one may wait for its own work on any stream") {
+    constexpr int batches = 40;
+    std::vector<DeviceBuffer<float, B>> inputs;
+    BasicStream<B> filler;
+    for (int i = 0; i < batches; ++i) {
+        inputs.emplace_back(size);
+        fill(filler, inputs.back(), static_cast<float>(i));
+    }
+    filler.sync();
+    std::deque<BasicStream<B>> others; // that were made before
+    for (int i = 0; i < 12; ++i) {
+        for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+            CAPTURE(std::string(to_string(schedule)));
+            const Watchdog watchdog("stream " + std::to_string(i) + ", " + std::string(to_string(schedule)));
+            BasicStream<B>& own = others.emplace_back();
+            DeviceBuffer<float, B> there{size};
+            PinnedBuffer<float, B> back{size};
+            std::vector<float> seen;
+            Stage fetch{"fetch", [](Ref stream, const DeviceBuffer<float, B>& in, Result& out) {
+                            copy(stream, out.values, in);
+                        }};
+            Stage look{"look", [&](const Result& in) {
+                           copy(own, there, in.values);
+                           copy(own, back, there);
+                           own.sync();
+                           seen.push_back(back[size - 1]);
+                       }};
+            Pipeline pipeline{
+                Stages{fetch, look}, Slots{[](int) { return Result{}; }}, {.schedule = schedule}};
+            for (const DeviceBuffer<float, B>& input : inputs)
+                pipeline.submit(input).stays();
+            pipeline.finish();
+            REQUIRE(seen.size() == batches);
+            for (int batch = 0; batch < batches; ++batch)
+                CHECK(seen[static_cast<std::size_t>(batch)] == static_cast<float>(batch));
+        }
+    }
+}
+
+// What the pipeline's streams still hold then is more than a driver keeps, which lets callers wait, and must not let the CPU stage's
+// calls wait behind them.
+TEST_CASE("CPU stages: one may wait for its own work far behind the caller") {
+    constexpr int batches = 300, copies = 20;
+    DeviceBuffer<float, B> input{size};
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        CAPTURE(std::string(to_string(schedule)));
+        const Watchdog watchdog(std::string(to_string(schedule)));
+        BasicStream<B> own;
+        DeviceBuffer<float, B> there{size};
+        int seen = 0;
+        Stage fetch{"fetch", [](Ref stream, const DeviceBuffer<float, B>& in, Result& out) {
+                        for (int i = 0; i < copies; ++i)
+                            copy(stream, out.values, in);
+                    }};
+        Stage look{"look", [&](const Result& in) {
+                       copy(own, there, in.values);
+                       own.sync();
+                       ++seen;
+                   }};
+        Pipeline pipeline{Stages{fetch, look}, Slots{[](int) { return Result{}; }}, {.schedule = schedule}};
+        for (int batch = 0; batch < batches; ++batch)
+            pipeline.submit(input).stays();
+        pipeline.finish();
+        CHECK(seen == batches);
+    }
+}
+
+} // namespace sluice::test::pipeline_cpu_stage_calls
