@@ -75,7 +75,9 @@ both_alone() {
     CUDA_VISIBLE_DEVICES=${visible#*,} "$@" || return
     wait $!
 }
-rungs() { script "$1" resnet18.py "$examples/resnet18/resnet18" --rounds 1 "${@:2}"; }
+resnet18() { script "$1" resnet18.py "$examples/resnet18/resnet18" --rounds 1 "${@:2}"; }
+plans=$out/resnet18_plans # cuDNN's algorithms, which take long to be chosen by trial
+rungs() { resnet18 "$@" --losses 0 --no-inference --kernels --plans "$plans"; }
 
 host_time() {
     local turn
@@ -183,10 +185,10 @@ kernels() {
     kernels_of detector "$bench/detector_layers" --benchmark_filter=^step/bfloat16
     kernels_of resnet18 "$examples/resnet18/resnet18" --backend cuda --rung 7 --schedule overlapped --algorithms heuristic --warmup 2 --steps 4
 }
-resnet18_below() { rungs resnet18_below --rungs 0,1,2,3,4,5 --losses 0 --no-inference --kernels; }
-resnet18_float16() { rungs resnet18_float16 --rungs 6,7,8 --losses 0 --no-inference --kernels; }
-losses_tf32() { rungs losses_tf32 --rungs 5 --only-losses; }
-losses_float16() { rungs losses_float16 --rungs 6 --only-losses; }
+resnet18_below() { rungs resnet18_below --rungs 0,1,2,3,4,5; }
+resnet18_float16() { rungs resnet18_float16 --rungs 6,7,8; }
+losses_tf32() { resnet18 losses_tf32 --rungs 5 --only-losses; }
+losses_float16() { resnet18 losses_float16 --rungs 6 --only-losses; }
 # Of held-out digits.
 accuracies() {
     local batch seed
@@ -197,8 +199,8 @@ accuracies() {
         experiment "augment_digits_$seed" gpu_augment --backend cuda --data examples/data/digits --seed "$seed"
     done
 }
-memory() { experiment resnet18_memory resnet18 --backend cuda --rung 7 --steps 1000; } # the device's stays as it is
-inference() { experiment inference resnet18 --backend cuda --inference --steps 500; }
+memory() { experiment resnet18_memory resnet18 --backend cuda --rung 7 --steps 1000 --plans "$plans"; } # the device's stays as it is
+inference() { experiment inference resnet18 --backend cuda --inference --steps 500 --plans "$plans"; }
 two_gpus() {
     benchmark shapes_two_gpus pipeline_shapes --benchmark_filter=^two_gpus
     run collectives "$bench/collectives"

@@ -47,6 +47,7 @@ class Comparison:
     def __init__(self, arguments, pytorch: "PyTorch | None", plans: str) -> None:
         self.arguments, self.pytorch = arguments, pytorch
         self.common = ["--backend", arguments.backend, "--seed", "1"]
+        self.best: list[dict] = []  # PyTorch's runs of it
         self.plans = ["--plans", plans] if arguments.backend == "cuda" else []
 
     def program(self, *arguments: str) -> dict:
@@ -56,7 +57,6 @@ class Comparison:
         """One rung: ours before and after theirs."""
         ours: list[dict] = []
         theirs: dict[str, list[dict]] = {}
-        alone: list[dict] = []
         names = [str(number)] + (["best"] if number >= 7 else [])
         options = ["--rung", str(number), "--workers", str(self.arguments.workers)]
         options += ["--steps", str(self.arguments.steps)] if self.arguments.steps else []
@@ -64,14 +64,17 @@ class Comparison:
             look = ["--alone", *(["--kernels"] if self.arguments.kernels else [])] if turn == 0 else []
             ours.append(self.program(*options, *look)["runs"][0])
             for name in names if self.pytorch else []:
+                if name == "best" and len(self.best) > turn:  # the same for rungs 7 and 8
+                    theirs.setdefault(name, []).append(self.best[turn])
+                    continue
                 steps = self.arguments.steps or max(20, min(200, 20_000 // ours[0]["batch"]))
                 epoch = -(-IMAGES // ours[0]["batch"])
                 # A brief epoch first, whose short batch has plans, and perhaps a graph, of its own.
                 warmup = max(10, steps // 4, epoch if epoch <= 64 else 0)
                 common = {"rung": name, "warmup": warmup, "steps": steps, "workers": self.arguments.workers}
-                theirs.setdefault(name, []).append(self.pytorch.measure(**common))
-                if turn == 0 and name == names[-1]:
-                    alone.append(self.pytorch.measure(**common, alone=True))
+                theirs.setdefault(name, []).append(self.pytorch.measure(**common, then_alone=turn == 0 and name == names[-1]))
+                if name == "best":
+                    self.best.append(theirs[name][-1])
         ours.append(self.program(*options)["runs"][0])
         rates = [run["samples_per_second"] for run in ours]
         kept = {key: value for key, value in ours[0].items() if key not in ("losses", "samples_per_second")}
@@ -80,8 +83,8 @@ class Comparison:
             name: summary([rate for run in runs for rate in run["samples_per_second"]], "samples_per_second",
                           allocated_bytes=runs[0]["allocated_bytes"], device_bytes=runs[0]["device_bytes"])
             for name, runs in theirs.items()}
-        if alone:
-            row["pytorch_alone"] = alone[0]["samples_per_second"][0]
+        if theirs:
+            row["pytorch_alone"] = theirs[names[-1]][0]["alone_samples_per_second"]
         return row
 
     def inference(self) -> list[dict]:

@@ -140,10 +140,15 @@ class Ladder:
         loader = torch.utils.data.DataLoader(ImageSet(images, labels, pixels, self.side), batch_sampler=batches,
                                              num_workers=workers, pin_memory=self.is_pinned)
         self.batches = iter(loader)
-        if options.get("alone"):  # the next batch is always the same, and there already
-            images, labels = next(self.batches)
-            there = images.to(self.device), labels.to(self.device)
-            self.batches = itertools.repeat(there)
+        self.first: tuple = ()
+        if options.get("alone"):
+            self.first = next(self.batches)
+            self.stay()
+
+    def stay(self) -> None:
+        """From here on each batch is the first, and on the device already."""
+        images, labels = self.first
+        self.batches = itertools.repeat((images.to(self.device), labels.to(self.device)))
 
     def forward(self, images, labels):
         if self.rung >= 4:
@@ -194,6 +199,7 @@ class Ladder:
         samples = 0
         for _ in range(steps):
             images, labels = next(self.batches)
+            self.first = self.first or (images, labels)
             samples += len(images)
             if self.checkpoints and self.step > 0 and self.step % self.every == 0:
                 self.take(self.checkpoints.replace("{step}", str(self.step)))
@@ -235,14 +241,16 @@ def measure(options: dict) -> dict:
     is_cuda = options.get("device", "cuda") == "cuda"
     allocated, taken = (torch.cuda.memory_allocated(), device_taken()) if is_cuda else (0, 0)
     ladder = Ladder(options)
-    ladder.run(options["warmup"])
-    rates = []
-    for _ in range(options.get("repeats", 1)):
+
+    def rate() -> float:
         wait()
         began = time.perf_counter()
         samples = ladder.run(options["steps"])
         wait()
-        rates.append(samples / (time.perf_counter() - began))
+        return samples / (time.perf_counter() - began)
+
+    ladder.run(options["warmup"])
+    rates = [rate() for _ in range(options.get("repeats", 1))]
     result = {"rung": options["rung"], "batch": ladder.batch, "alone": bool(options.get("alone")),
               "samples_per_second": rates}
     if is_cuda:
@@ -250,6 +258,10 @@ def measure(options: dict) -> dict:
                    "device_bytes": device_taken() - taken}
     if options.get("losses"):
         result["losses"] = torch.stack(ladder.losses).tolist()
+    if options.get("then_alone"):  # without making, and compiling, the rung once more
+        ladder.stay()
+        ladder.run(options["warmup"])
+        result["alone_samples_per_second"] = rate()
     return result
 
 
