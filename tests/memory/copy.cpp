@@ -208,4 +208,22 @@ TEST_CASE_TEMPLATE("sides that overlap are refused, and the same elements are no
     stream.sync();
 }
 
+TEST_CASE("pieces of memory overlap where they have a byte in common") {
+    using detail::overlap, detail::overlap_in_part;
+    const std::array<std::byte, 16> memory{};
+    const auto* const at = memory.data();
+    CHECK(overlap({at, 8}, {at + 7, 1}));
+    CHECK(overlap({at + 7, 1}, {at, 8}));
+    CHECK_FALSE(overlap({at, 8}, {at + 8, 8}));
+    CHECK_FALSE(overlap({at + 8, 2, 4}, {at, 2, 4}));
+    CHECK(overlap({at, 2, 4}, {at + 7, 9}));
+    CHECK_FALSE(overlap({at, 0}, {at, 8}));
+    CHECK_FALSE(overlap({at, 8}, {at + 4, 0}));
+    CHECK(overlap({at, ~std::size_t{0}, 8}, {at + 8, 1})); // more bytes than there are numbers for
+    CHECK(overlap_in_part({at, 4, 4}, {at + 4, 3, 4}));
+    CHECK(overlap_in_part({at, 4, 4}, {at, 2, 8})); // of other elements
+    CHECK_FALSE(overlap_in_part({at, 4, 4}, {at, 3, 4}));
+    CHECK_FALSE(overlap_in_part({at, 2, 4}, {at + 8, 2, 4}));
+}
+
 } // namespace memory_copy

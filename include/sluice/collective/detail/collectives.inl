@@ -7,6 +7,7 @@
 #include <string>
 #include <type_traits>
 
+#include <sluice/backend/detail/memory_pieces.hpp>
 #include <sluice/backend/detail/same_device.hpp>
 #include <sluice/memory/accesses.hpp>
 #include <sluice/memory/detail/placed_span.hpp>
@@ -48,20 +49,19 @@ inline void require_average(const char* who, Reduction reduction, CollectiveElem
 /// would have written.
 inline void require_sides_apart(CollectiveKind kind, int rank, std::span<const std::byte> in,
                                 std::span<const std::byte> out) {
+    if (!overlap({in.data(), in.size()}, {out.data(), out.size()}))
+        return;
     const auto in_begin = reinterpret_cast<std::uintptr_t>(in.data());
     const auto out_begin = reinterpret_cast<std::uintptr_t>(out.data());
-    if (in_begin >= out_begin + out.size() || out_begin >= in_begin + in.size())
-        return;
     const auto before = static_cast<std::uintptr_t>(rank);
     const bool in_place = in.size() > out.size()   ? out_begin == in_begin + before * out.size()
                           : in.size() < out.size() ? in_begin == out_begin + before * in.size()
                                                    : in_begin == out_begin;
     if (!in_place) {
-        throw Error(
-            std::string(name_of(kind)) +
-            ": the input and the output overlap; expected them apart, or in place: the same memory, or the "
-            "shorter one as the part of rank " +
-            std::to_string(rank) + " in the longer");
+        throw_overlap(name_of(kind), "the input", "the output",
+                      "; expected them apart, or in place: the same memory, or the shorter one as the part "
+                      "of rank " +
+                          std::to_string(rank) + " in the longer");
     }
 }
 

@@ -49,8 +49,7 @@ void check_copy_spans(const To& to, const From& from) {
         throw Error("a copy node needs as many elements on both sides, and at least 1; the source holds " +
                     std::to_string(from.size()) + " and the destination " + std::to_string(to.size()));
     }
-    require_apart<memory_kind_of<To>, memory_kind_of<From>>("a copy node", to.data(), from.data(),
-                                                            to.bytes());
+    require_sides("a copy node", to, from);
 }
 
 /// What a fill node fills: a span that is not empty.

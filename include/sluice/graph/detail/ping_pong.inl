@@ -61,7 +61,8 @@ DeviceSpan<T, B> PingPong<T, B>::front_and_wait(BasicStreamRef<B> stream) const 
 template <class T, Backend B>
 void PingPong<T, B>::keep(DeviceSpan<T, B> first, DeviceSpan<T, B> second) {
     const bool same = first.data() == second.data() && !first.empty();
-    const bool overlap = detail::overlap(first.data(), second.data(), first.bytes());
+    const bool overlap =
+        detail::overlap({first.data(), first.size(), sizeof(T)}, {second.data(), second.size(), sizeof(T)});
     if (first.empty() || first.size() != second.size() || same || overlap) {
         throw Error("a ping-pong pair needs two buffers of as many elements, and at least 1; got " +
                     std::to_string(first.size()) + " and " + std::to_string(second.size()) +

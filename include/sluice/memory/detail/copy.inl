@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include <sluice/backend/detail/checked/object_checks.hpp>
+#include <sluice/backend/detail/memory_pieces.hpp>
 #include <sluice/backend/detail/same_device.hpp>
 
 namespace sluice {
@@ -22,7 +23,7 @@ constexpr CopyKind kind_between(MemoryKind to, MemoryKind from) {
 // What is wrong with a copy and a fill, compiled once.
 [[noreturn]] void throw_other_size(std::size_t from, std::size_t to);
 [[noreturn]] void throw_misaligned_fill(std::size_t element_bytes);
-[[noreturn]] void throw_overlap(const char* call);
+[[noreturn]] void throw_copy_overlap(const char* call);
 #if SLUICE_HAS_COMMON_BODIES
 SLUICE_BODY void throw_other_size(std::size_t from, std::size_t to) {
     throw Error("copy: the source holds " + std::to_string(from) + " elements and the destination " +
@@ -32,27 +33,21 @@ SLUICE_BODY void throw_misaligned_fill(std::size_t element_bytes) {
     throw Error("fill: the memory begins at an address that is no multiple of its elements' " +
                 std::to_string(element_bytes) + " bytes");
 }
-SLUICE_BODY void throw_overlap(const char* call) {
-    throw Error(std::string(call) + ": the source and the destination overlap, and a device may read what it "
-                                    "has written already; copy by way of another buffer");
+SLUICE_BODY void throw_copy_overlap(const char* call) {
+    throw_overlap(call, "the source", "the destination",
+                  ", and a device may read what it has written already; copy by way of another buffer");
 }
 #endif
 
-/// Whether `bytes` bytes at `a` have some in common with those at `b`, and are not the same ones.
-SLUICE_ALWAYS_INLINE inline bool overlap(const void* a, const void* b, std::size_t bytes) noexcept {
-    const auto at = reinterpret_cast<std::uintptr_t>(a);
-    const auto other = reinterpret_cast<std::uintptr_t>(b);
-    const std::uintptr_t apart = at > other ? at - other : other - at;
-    return apart != 0 && apart < bytes;
-}
-
-/// Throws `Error` for sides of a copy that overlap. Device memory and other memory cannot.
-template <MemoryKind to_kind, MemoryKind from_kind>
-SLUICE_ALWAYS_INLINE inline void require_apart(const char* call, const void* to, const void* from,
-                                               std::size_t bytes) {
-    if constexpr ((to_kind == MemoryKind::device) == (from_kind == MemoryKind::device)) {
-        if (overlap(to, from, bytes)) [[unlikely]]
-            throw_overlap(call);
+/// Throws `Error` for sides of a copy that overlap in part, which device memory and other memory cannot. There are as
+/// many elements on both.
+template <class ToSpan, class FromSpan>
+SLUICE_ALWAYS_INLINE inline void require_sides(const char* call, const ToSpan& to, const FromSpan& from) {
+    if constexpr ((memory_kind_of<ToSpan> == MemoryKind::device) ==
+                  (memory_kind_of<FromSpan> == MemoryKind::device)) {
+        constexpr std::size_t size = sizeof(typename ToSpan::element_type);
+        if (overlap_in_part({to.data(), to.size(), size}, {from.data(), from.size(), size})) [[unlikely]]
+            throw_copy_overlap(call);
     }
 }
 
@@ -73,8 +68,7 @@ void copy_spans(BasicStreamRef<B> stream, ToSpan to, FromSpan from) {
         throw_other_size(from.size(), to.size());
     if (from.size() == 0)
         return;
-    require_apart<memory_kind_of<ToSpan>, memory_kind_of<FromSpan>>("copy", to.data(), from.data(),
-                                                                    from.size() * sizeof(FromElement));
+    require_sides("copy", to, from);
     if constexpr (!std::is_const_v<ToElement>) { // refused above; a second error would only hide the first
         B::copy(to.data(), from.data(), from.size() * sizeof(ToElement),
                 kind_between(memory_kind_of<ToSpan>, memory_kind_of<FromSpan>), stream.get());

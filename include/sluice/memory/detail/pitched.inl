@@ -31,8 +31,8 @@ inline bool rows_overlap(const RowsCopy& copy) noexcept {
         // The read row that begins last in front of it, and the next one.
         const std::size_t before = begin > from ? (begin - from) / copy.from_pitch : 0;
         for (std::size_t read = before; read < copy.rows && read <= before + 1; ++read) {
-            const std::uintptr_t other = from + read * copy.from_pitch;
-            if (begin < other + copy.bytes && other < begin + copy.bytes)
+            if (overlap({copy.to + row * copy.to_pitch, copy.bytes},
+                        {copy.from + read * copy.from_pitch, copy.bytes}))
                 return true;
         }
     }
@@ -100,7 +100,7 @@ void copy_2d(BasicStreamRef<B> stream, PitchedSpan<To> to, PitchedSpan<From> fro
                                     from.columns() * size,
                                     from.rows()};
         if (detail::rows_overlap(copy))
-            detail::throw_overlap("copy_2d");
+            detail::throw_copy_overlap("copy_2d");
         B::copy_rows(copy, detail::kind_between(detail::memory_kind_of<To>, detail::memory_kind_of<From>),
                      stream.get());
     }

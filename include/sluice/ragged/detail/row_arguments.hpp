@@ -7,6 +7,7 @@
 #include <string>
 #include <type_traits>
 
+#include <sluice/backend/detail/memory_pieces.hpp>
 #include <sluice/backend/detail/same_device.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/detail/placed_span.hpp>
@@ -117,24 +118,13 @@ BasicStreamRef<BackendOf<S>> ref_for(const S& stream, const char* operation,
                 ", for as much as the rows have room for");
 }
 
-/// Whether two pieces of memory have a byte in common. What views say of their size is not multiplied: it may be any number.
-inline bool overlap(const void* a, std::int64_t a_count, std::size_t a_size, const void* b,
-                    std::int64_t b_count, std::size_t b_size) noexcept {
-    if (a_count <= 0 || b_count <= 0)
-        return false;
-    const auto begin_a = reinterpret_cast<std::uintptr_t>(a);
-    const auto begin_b = reinterpret_cast<std::uintptr_t>(b);
-    return begin_a <= begin_b ? (begin_b - begin_a) / a_size < static_cast<std::uintptr_t>(a_count)
-                              : (begin_a - begin_b) / b_size < static_cast<std::uintptr_t>(b_count);
-}
 /// Throws `Error` where memory that an operation writes is also what it reads in another order, or writes besides.
 template <class T, class U>
 void require_elsewhere(const char* operation, const char* what, Touched<T> written, const char* whose,
                        Touched<U> other) {
-    if (!overlap(written.data, written.count, sizeof(T), other.data, other.count, sizeof(U))) [[likely]]
-        return;
-    throw Error(std::string("ragged::") + operation + ": " + what + " and " + whose +
-                " overlap, expected other memory for " + what);
+    if (sluice::detail::overlap(piece_of(written), piece_of(other))) [[unlikely]]
+        sluice::detail::throw_overlap({"ragged::", operation}, what, whose,
+                                      std::string(", expected other memory for ") + what);
 }
 
 /// Memory with one element for each row that there is room for.

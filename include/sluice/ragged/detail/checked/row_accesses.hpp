@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include <sluice/backend/detail/checked/interface.hpp>
+#include <sluice/backend/detail/memory_pieces.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/ragged/view.hpp>
 #include <sluice/ragged/workspace.hpp>
@@ -21,6 +22,10 @@ struct Touched {
 template <class T>
 Touched<T> touched(T* data, std::int64_t count) noexcept {
     return {data, count};
+}
+template <class T>
+sluice::detail::Piece piece_of(Touched<T> touched) noexcept {
+    return {touched.data, touched.count > 0 ? static_cast<std::size_t>(touched.count) : 0, sizeof(T)};
 }
 /// All of a workspace, which need not be there.
 template <Backend B>
