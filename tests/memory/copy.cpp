@@ -1,5 +1,6 @@
 // Copies in stream order, in each direction that there is.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 

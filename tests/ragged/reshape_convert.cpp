@@ -294,6 +294,7 @@ TEST_CASE("reshape: conversions refuse what makes no sense") {
         text([&] { ragged::from_padded_mask(stream, batch, values.memory, 6, bytes.memory, workspace); }),
         "room for 4"));
     RaggedBatch<Number, B> twelve_values({4, 12}, stream);
+    Numbers<Number> six(stream, 6);
     const DeviceSpan<Number, B> inside = twelve_values.values();
     CHECK(contains(text([&] { ragged::to_padded(stream, inside, twelve_values.view(), 3, 0u, one.memory); }),
                    "ragged::to_padded: the result and the rows' values overlap"));
@@ -305,6 +306,32 @@ TEST_CASE("reshape: conversions refuse what makes no sense") {
                                                 workspace);
                    }),
                    "ragged::from_padded_mask: the result and the padded rows overlap"));
+    CHECK(contains(text([&] {
+                       ragged::from_padded(stream, batch, six.memory, 2,
+                                           std::as_const(batch).offsets().first(3), workspace);
+                   }),
+                   "ragged::from_padded: the result and the lengths overlap"));
+    const RaggedView<const Number> of_offsets(view.values(), five.memory.data(), view.counts_pointer(), 4,
+                                              10);
+    CHECK(contains(text([&] { ragged::lengths(stream, five.memory, of_offsets); }),
+                   "ragged::lengths: a result and the rows' offsets overlap"));
+    const DeviceSpan<const std::uint8_t, B> mask_inside(reinterpret_cast<const std::uint8_t*>(inside.data()),
+                                                        6);
+    CHECK(contains(
+        text([&] { ragged::from_padded_mask(stream, twelve_values, six.memory, 2, mask_inside, workspace); }),
+        "ragged::from_padded_mask: the result and the mask overlap"));
+    RaggedBatch<std::int64_t, B> wide({4, 12}, stream);
+    DeviceBuffer<std::int64_t, B> wide_padded(12, stream);
+    CHECK(contains(
+        text([&] { ragged::to_padded(stream, wide_padded, wide.view(), 3, 0, wide_padded.span().last(1)); }),
+        "ragged::to_padded: the place for what was refused and the result overlap"));
+    CHECK(contains(
+        text([&] { ragged::to_padded(stream, wide_padded, wide.view(), 3, 0, wide.values().first(1)); }),
+        "ragged::to_padded: the place for what was refused and the rows' values overlap"));
+    const DeviceSpan<std::uint8_t, B> wide_mask(reinterpret_cast<std::uint8_t*>(wide_padded.data()), 12);
+    CHECK(contains(
+        text([&] { ragged::to_mask(stream, wide_mask, wide.view(), 3, wide_padded.span().first(1)); }),
+        "ragged::to_mask: the place for what was refused and the result overlap"));
     stream.sync();
 }
 

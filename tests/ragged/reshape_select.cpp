@@ -1,4 +1,6 @@
 // Some of a batch's rows or values.
+#include <array>
+
 #include "ragged/reshape_case.hpp"
 
 namespace ragged_reshape_select {
@@ -340,6 +342,26 @@ TEST_CASE("reshape: selections refuse what makes no sense") {
                    "overlap"));
     CHECK(contains(text([&] { ragged::remove_empty(stream, out, over_result, workspace); }), "overlap"));
     CHECK(contains(text([&] { ragged::stack(stream, out, {view, over_result}, workspace); }), "overlap"));
+    // What says which rows or values come, in the result.
+    const auto offsets = std::as_const(out).offsets();
+    CHECK(text([&] { ragged::gather(stream, out, view, offsets, workspace); }) ==
+          "ragged::gather: the result and the indices overlap, expected other memory for the result");
+    CHECK(contains(text([&] { ragged::reorder(stream, out, view, offsets, workspace); }),
+                   "ragged::reorder: the result and the order overlap"));
+    const DeviceSpan<const std::uint8_t, B> keep(
+        reinterpret_cast<const std::uint8_t*>(std::as_const(out).values().data()), 10);
+    CHECK(contains(text([&] { ragged::mask(stream, out, view, keep, workspace); }),
+                   "ragged::mask: the result and the values to keep overlap"));
+    const RaggedView<const Number> by_result(view.values(), offsets.data(), view.counts_pointer(), 4, 10);
+    CHECK(contains(text([&] { ragged::slice(stream, out, by_result, 0, 1, workspace); }),
+                   "ragged::slice: the result and an operand's offsets overlap"));
+    DeviceBuffer<std::int64_t, B> numbers(8, stream);
+    const std::array<std::int64_t, 1> bounds{2};
+    CHECK(contains(text([&] {
+                       ragged::bucket_by_length(stream, numbers.span().first(4), numbers.span().subspan(3, 3),
+                                                view, bounds, workspace);
+                   }),
+                   "ragged::bucket_by_length: the order and the starts overlap"));
     stream.sync();
 }
 

@@ -162,6 +162,72 @@ TEST_CASE("results over a dense or a padded operand, which other values are stil
     stream.sync();
 }
 
+TEST_CASE("results that overlap an operand in part are refused, and the same elements are not") {
+    const BasicStream<B> stream;
+    const RaggedBatch<float, B> batch({10, 100}, stream);
+    DeviceBuffer<float, B> memory(150, stream), dense(10, stream), padded(100, stream);
+    const RaggedView<const float> rows = batch.view().over(std::as_const(memory).data());
+    const auto at = [&](std::size_t offset) { return memory.span().subspan(offset, 100); };
+    CHECK(text_of([&] { ragged::apply(stream, Square{}, at(1), rows); }) ==
+          "ragged::apply: the result and the rows' values overlap in part, expected the same elements, or "
+          "other memory for the result");
+    CHECK(contains(text_of([&] { ragged::apply(stream, Difference{}, at(0), batch, at(50)); }),
+                   "ragged::apply: the result and the other operand overlap in part"));
+    CHECK(contains(text_of([&] { ragged::apply(stream, Difference{}, at(9), rows, batch); }),
+                   "overlap in part"));
+    CHECK(contains(text_of([&] { ragged::apply_by_row(stream, Difference{}, at(9), rows, dense); }),
+                   "ragged::apply_by_row: the result and the rows' values overlap in part"));
+    CHECK(contains(text_of([&] { ragged::apply_padded(stream, Difference{}, at(9), rows, padded, 10); }),
+                   "ragged::apply_padded: the result and the rows' values overlap in part"));
+    CHECK(text_of([&] { ragged::apply(stream, Square{}, at(0), rows); }).empty());
+    CHECK(text_of([&] { ragged::apply(stream, Difference{}, at(0), rows, at(0)); }).empty());
+    CHECK(text_of([&] { ragged::apply(stream, Difference{}, at(0), batch, at(0)); }).empty());
+    stream.sync();
+
+    // Elements of another size are others, though the first ones begin at one place.
+    DeviceBuffer<double, B> wide(100, stream);
+    const DeviceSpan<float, B> narrow(reinterpret_cast<float*>(wide.data()), 100);
+    const RaggedView<const double> wide_rows = batch.view().over(std::as_const(wide).data());
+    CHECK(contains(text_of([&] { ragged::apply(stream, Square{}, narrow, wide_rows); }), "overlap in part"));
+}
+
+TEST_CASE("a result where the rows' shape or another result is, is refused") {
+    const BasicStream<B> stream;
+    const RaggedBatch<std::int64_t, B> batch({10, 100}, stream);
+    DeviceBuffer<std::int64_t, B> offsets(120, stream), padded(100, stream), out(100, stream),
+        wide(100, stream);
+    const RaggedView<const std::int64_t> own = batch.view();
+    const RaggedView<const std::int64_t> rows(own.values(), offsets.data(), own.counts_pointer(), 10, 100);
+    const auto over_offsets = offsets.span().subspan(10, 100);
+    CHECK(text_of([&] { ragged::apply(stream, Square{}, over_offsets, rows); }) ==
+          "ragged::apply: a result and the rows' offsets overlap, expected other memory for a result");
+    CHECK(contains(text_of([&] { ragged::generate(stream, Where{}, over_offsets, rows); }),
+                   "the rows' offsets"));
+    DeviceBuffer<RaggedCounts, B> counts(1, stream);
+    const RaggedView<const std::int64_t> counted(own.values(), own.offsets(), counts.data(), 10, 100);
+    const DeviceSpan<std::int64_t, B> over_counts(reinterpret_cast<std::int64_t*>(counts.data()), 100);
+    CHECK(contains(text_of([&] { ragged::generate(stream, Where{}, over_counts, counted); }),
+                   "ragged::generate: a result and the rows' counts overlap"));
+    const RaggedView<const std::int64_t> over_out = own.over(std::as_const(out).data());
+    CHECK(contains(text_of([&] {
+                       ragged::apply_padded(stream, Difference{}, wide, over_out, padded, 10,
+                                            out.span().first(1));
+                   }),
+                   "refused and the rows' values overlap"));
+    CHECK(
+        text_of([&] {
+            ragged::apply_padded(stream, Difference{}, out, batch, padded, 10, out.span().first(1));
+        }) ==
+        "ragged::apply_padded: the place for what was refused and the result overlap, expected other memory "
+        "for the place for what was refused");
+    CHECK(contains(text_of([&] {
+                       ragged::apply_padded(stream, Difference{}, out, batch, padded, 10,
+                                            padded.span().last(1));
+                   }),
+                   "refused and the padded operand overlap"));
+    stream.sync();
+}
+
 #if !defined(SLUICE_TEST_CUDA) // a kernel cannot call a function of the host's
 TEST_CASE("functions that are empty are refused, and nothing is enqueued") {
     const BasicStream<B> stream;

@@ -145,6 +145,22 @@ TEST_CASE("a result over other rows, or too small, is refused") {
     stream.sync();
 }
 
+TEST_CASE("a result that overlaps the rows' values in part is refused, and the same elements are not") {
+    const BasicStream<B> stream;
+    const RaggedBatch<float, B> batch({10, 100}, stream);
+    DeviceBuffer<float, B> memory(150, stream);
+    const RaggedView<const float> rows = batch.view().over(std::as_const(memory).data() + 10);
+    const auto at = [&](std::size_t offset) { return memory.span().subspan(offset, 100); };
+    CHECK(text_of([&] { ragged::softmax(stream, at(9), rows); }) ==
+          "ragged::softmax: the result and the rows' values overlap in part, expected the same elements, or "
+          "other memory for the result");
+    CHECK(contains(text_of([&] { ragged::exclusive_sum(stream, at(11), rows); }),
+                   "ragged::exclusive_sum: the result and the rows' values overlap in part"));
+    CHECK(text_of([&] { ragged::softmax(stream, at(10), rows); }).empty());
+    CHECK(text_of([&] { ragged::exclusive_sum(stream, at(10), rows); }).empty());
+    stream.sync();
+}
+
 TEST_CASE("a workspace with too little room is refused") {
     const BasicStream<B> stream;
     RaggedBatch<float, B> batch({10, 100}, stream);

@@ -3,9 +3,9 @@
 /// a padded array.
 ///
 /// `f` is a small functor, `SLUICE_HOST_DEVICE` if it is to serve both backends. `out` is as in scans.hpp: device
-/// memory with as much room as `rows`, or values over the same rows; it may be `rows` or `other` itself, but not overlap a dense or a
-/// padded operand, which other values are still made of: that is an `Error`. Nothing waits, nothing is allocated, and all
-/// can be captured.
+/// memory with as much room as `rows`, or values over the same rows. It may be `rows` or `other` itself, element by element of one
+/// size; to overlap one in part, or a dense or a padded operand, which other values are still made of, is an `Error`. Nothing
+/// waits, nothing is allocated, and all can be captured.
 ///
 /// For Host streams; CUDA streams need elementwise.cuh.
 #pragma once

@@ -13,8 +13,8 @@
 /// - Several values over the same rows go through one after the other: `RaggedColumn::view_over` is an
 ///   operand like any other.
 /// - `workspace` is made for the capacity of the largest operand or result; padded rows count with all their
-///   places. Too little of it, spans that are too short, and a result that overlaps the values that it is made of are
-///   an `Error`.
+///   places. Too little of it, spans that are too short, and a result that overlaps what it is made of, values, offsets or what
+///   says which of them come, are an `Error`.
 ///
 /// For Host streams; CUDA streams need <sluice/ragged/reshape.cuh>.
 #pragma once

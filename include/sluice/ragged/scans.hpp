@@ -4,7 +4,7 @@
 /// Both take `(stream, out, rows)`. `rows` is a `RaggedView` or a `RaggedBatch`; `out` takes one value for each of
 /// its values: device memory (a buffer or a `DeviceSpan`) with as much room as `rows` has, or a view over the same
 /// rows (`RaggedView::over`, `RaggedColumn::view_over`), else `Error` is thrown. It may be `rows` itself where the
-/// types agree. Nothing waits, nothing is allocated, and both can be captured.
+/// types agree, and overlap it in no other way, or `Error` is thrown. Nothing waits, nothing is allocated, and both can be captured.
 ///
 /// For Host streams; CUDA streams need scans.cuh. There a `workspace` lets all blocks share long rows, and the same row
 /// gives the same bits in every batch and run; both as in reductions.hpp.

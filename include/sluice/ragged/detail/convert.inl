@@ -166,6 +166,9 @@ void to_padded(const S& stream, std::type_identity_t<DeviceSpan<std::remove_cons
     detail::require_same("to_padded: the place for what was refused", refused.size(), 1);
     detail::require_elsewhere("to_padded", "the result", detail::touched(out.data(), size),
                               "the rows' values", detail::touched(in.values(), in.value_capacity()));
+    detail::require_place_apart("to_padded", refused.data(), "the result", detail::touched(out.data(), size));
+    detail::require_place_apart("to_padded", refused.data(), "the rows' values",
+                                detail::touched(in.values(), in.value_capacity()));
     // One call at least, for the sake of `refused`.
     detail::tell_rows(detail::ref_of(stream), "to_padded", detail::as_const(in),
                       detail::touched(out.data(), size), detail::touched(refused.data(), 1));
@@ -182,6 +185,7 @@ void to_mask(const S& stream, std::type_identity_t<DeviceSpan<std::uint8_t, Back
     detail::require_table("to_mask: the result", out.size(), in.row_capacity(), width);
     const auto size = static_cast<std::int64_t>(out.size());
     detail::require_same("to_mask: the place for what was refused", refused.size(), 1);
+    detail::require_place_apart("to_mask", refused.data(), "the result", detail::touched(out.data(), size));
     detail::tell_rows(detail::ref_of(stream), "to_mask", detail::as_const(in),
                       detail::touched(out.data(), size), detail::touched(refused.data(), 1));
     detail::Engine<B>::for_each(stream, size > 0 ? size : 1,
@@ -198,7 +202,8 @@ void from_padded(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
     const auto rows = static_cast<std::int64_t>(lengths.size());
     detail::require_table("from_padded: the padded rows", padded.size(), rows, width);
     detail::require_rows("from_padded", rows, out.capacity().rows);
-    detail::require_values_apart("from_padded", out.target(), "the padded rows", padded.data(), rows * width);
+    detail::require_read_apart("from_padded", out.target(), "the padded rows", padded.data(), rows * width);
+    detail::require_read_apart("from_padded", out.target(), "the lengths", lengths.data(), rows);
     RaggedScratch<B> scratch = workspace.scratch();
     detail::tell_made(
         detail::ref_for(stream, "from_padded", &workspace, out, RaggedCapacity{rows, rows * width}),
@@ -222,7 +227,8 @@ void from_padded_mask(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
     }
     detail::require_same("from_padded_mask: the mask", mask.size(), size);
     detail::require_rows("from_padded_mask", size / width, out.capacity().rows);
-    detail::require_values_apart("from_padded_mask", out.target(), "the padded rows", padded.data(), size);
+    detail::require_read_apart("from_padded_mask", out.target(), "the padded rows", padded.data(), size);
+    detail::require_read_apart("from_padded_mask", out.target(), "the mask", mask.data(), size);
     RaggedScratch<B> scratch = workspace.scratch();
     detail::tell_made(
         detail::ref_for(stream, "from_padded_mask", &workspace, out, RaggedCapacity{size / width, size}),

@@ -66,10 +66,13 @@ auto* paired_values(const char* operation, const Other& other, RaggedView<const 
         return elements_for_values(operation, "the other operand", other, rows);
     }
 }
-/// The values of a result that may belong to a batch of its own, if that is an operand.
+/// The values of a result that may belong to a batch of its own, if that is an operand; those of `rows` are read for it.
 template <class Out, class T>
 auto* values_of_result(const char* operation, Out& out, RaggedView<const T> rows) {
-    return elements_for_values(operation, "the result", out, rows);
+    auto* const results = elements_for_values(operation, "the result", out, rows);
+    require_elsewhere_or_in_place(operation, "the result", touched(results, rows.value_capacity()),
+                                  "the rows' values", touched(rows.values(), rows.value_capacity()));
+    return results;
 }
 
 template <Backend B>
@@ -145,6 +148,8 @@ void apply_into(Stream stream, const F& f, Out& out, RaggedView<const T> rows, c
     using U = std::remove_cv_t<std::remove_pointer_t<decltype(others)>>;
     auto* const results = values_of_result("apply", out, rows);
     (void)TakesItsArguments<Stream, std::remove_pointer_t<decltype(+results)>, F, const T&, const U&>();
+    require_elsewhere_or_in_place("apply", "the result", touched(results, rows.value_capacity()),
+                                  "the other operand", touched(others, rows.value_capacity()));
     tell_rows(stream, "apply", rows, touched(results, rows.value_capacity()),
               touched(others, rows.value_capacity()));
     fill_values(stream, ApplyTwo<F, T, U>{f, rows.values(), others}, results, rows);
@@ -177,6 +182,14 @@ void apply_padded_into(Stream stream, const F& f, Out& out, RaggedView<const T> 
     (void)TakesItsArguments<Stream, std::remove_pointer_t<decltype(+results)>, F, const T&, const U&>();
     require_elsewhere("apply_padded", "the result", touched(results, rows.value_capacity()),
                       "the padded operand", touched(span.data(), static_cast<std::int64_t>(span.size())));
+    if (!refused.empty()) {
+        require_place_apart("apply_padded", refused.data(), "the result",
+                            touched(results, rows.value_capacity()));
+        require_place_apart("apply_padded", refused.data(), "the rows' values",
+                            touched(rows.values(), rows.value_capacity()));
+        require_place_apart("apply_padded", refused.data(), "the padded operand",
+                            touched(span.data(), static_cast<std::int64_t>(span.size())));
+    }
     tell_rows(stream, "apply_padded", rows, touched(results, rows.value_capacity()),
               touched(static_cast<const U*>(span.data()), static_cast<std::int64_t>(span.size())),
               touched(refused.data(), refused.empty() ? 0 : 1));
@@ -185,10 +198,11 @@ void apply_padded_into(Stream stream, const F& f, Out& out, RaggedView<const T> 
 }
 template <class Stream, class F, class Out, class T>
 void generate_into(Stream stream, const F& f, Out& out, RaggedView<const T> rows) {
-    auto* const results = values_of_result("generate", out, rows);
+    auto* const results = elements_for_values("generate", "the result", out, rows);
     (void)TakesItsArguments<Stream, std::remove_pointer_t<decltype(+results)>, F, std::int64_t, std::int64_t,
                             std::int64_t>();
-    tell_rows(stream, "generate", rows.over(results));
+    require_shape_kept("generate", rows, touched(results, rows.value_capacity()));
+    tell_rows(stream, "generate", rows.over(results)); // whose own values are not read
     fill_rows(stream, Generate<F>{f}, results, rows, any_width, nullptr);
 }
 

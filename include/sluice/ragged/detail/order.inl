@@ -115,6 +115,9 @@ void bucket_by_length(const S& stream, std::type_identity_t<DeviceSpan<std::int6
         }
         keys.bounds[b] = bounds[b];
     }
+    detail::require_elsewhere("bucket_by_length", "the order",
+                              detail::touched(order.data(), in.row_capacity()), "the starts",
+                              detail::touched(starts.data(), number + 2));
     RaggedScratch<B> scratch = workspace.scratch();
     detail::tell_rows(detail::ref_for(stream, "bucket_by_length", &workspace, in), "bucket_by_length",
                       detail::as_const(in), detail::touched(order.data(), in.row_capacity()),

@@ -304,12 +304,15 @@ void tell_made(BasicStreamRef<B> stream, const char* what, const RaggedTarget<T>
                  touched_workspace(workspace), others...);
 }
 
-/// Throws `Error` unless the result's values lie apart from `values`, which `whose` names.
+/// Throws `Error` unless the result's values and offsets lie apart from `elements`, which `whose` names: they are read while others
+/// have been written.
 template <class T, class U>
-void require_values_apart(const char* what, const RaggedTarget<T>& out, const char* whose, U* values,
-                          std::int64_t count) {
+void require_read_apart(const char* what, const RaggedTarget<T>& out, const char* whose, U* elements,
+                        std::int64_t count) {
     require_elsewhere(what, "the result", touched(out.values, out.value_capacity), whose,
-                      touched(values, count));
+                      touched(elements, count));
+    require_elsewhere(what, "the result", touched(out.offsets, out.row_capacity + 1), whose,
+                      touched(elements, count));
 }
 
 /// Throws `Error` unless the result lies apart from the operand: rows are written while others are still read.
@@ -319,7 +322,8 @@ void require_apart(const char* what, const RaggedTarget<T>& out, const RaggedVie
         throw Error("ragged::" + std::string(what) +
                     ": the result and an operand are the same batch; expected another batch for the result");
     }
-    require_values_apart(what, out, "an operand's values", in.values(), in.value_capacity());
+    require_read_apart(what, out, "an operand's values", in.values(), in.value_capacity());
+    require_read_apart(what, out, "an operand's offsets", in.offsets(), in.row_capacity() + 1);
 }
 
 /// Throws `Error` unless there are as many elements as needed.

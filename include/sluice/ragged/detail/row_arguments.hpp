@@ -7,12 +7,12 @@
 #include <string>
 #include <type_traits>
 
-#include <sluice/backend/detail/memory_pieces.hpp>
 #include <sluice/backend/detail/same_device.hpp>
 #include <sluice/backend/stream.hpp>
 #include <sluice/memory/detail/placed_span.hpp>
 #include <sluice/ragged/detail/checked/row_accesses.hpp>
 #include <sluice/ragged/detail/numbers.hpp>
+#include <sluice/ragged/detail/row_memory.hpp>
 #include <sluice/ragged/layout.hpp>
 #include <sluice/ragged/operands.hpp>
 #include <sluice/ragged/view.hpp>
@@ -116,15 +116,6 @@ BasicStreamRef<BackendOf<S>> ref_for(const S& stream, const char* operation,
     throw Error(std::string("ragged::") + operation + ": " + what + " has room for " + std::to_string(given) +
                 " elements, expected at least " + std::to_string(needed) +
                 ", for as much as the rows have room for");
-}
-
-/// Throws `Error` where memory that an operation writes is also what it reads in another order, or writes besides.
-template <class T, class U>
-void require_elsewhere(const char* operation, const char* what, Touched<T> written, const char* whose,
-                       Touched<U> other) {
-    if (sluice::detail::overlap(piece_of(written), piece_of(other))) [[unlikely]]
-        sluice::detail::throw_overlap({"ragged::", operation}, what, whose,
-                                      std::string(", expected other memory for ") + what);
 }
 
 /// Memory with one element for each row that there is room for.

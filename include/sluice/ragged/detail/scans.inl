@@ -73,9 +73,17 @@ void transform_rows(HostStreamRef stream, const Op& op, typename Op::Stored* out
     });
 }
 
+/// Not a part of the values, which others are still made of.
+template <class Result, class T>
+void require_scan_in_place(const char* operation, Result* results, RaggedView<const T> rows) {
+    require_elsewhere_or_in_place(operation, "the result", touched(results, rows.value_capacity()),
+                                  "the rows' values", touched(rows.values(), rows.value_capacity()));
+}
+
 template <class Stream, class Out, class T, class Workspace>
 void softmax_into(Stream stream, Out& out, RaggedView<const T> rows, Workspace* workspace) {
     T* const values = as_result<T>(elements_for_values("softmax", "the result", out, rows));
+    require_scan_in_place("softmax", values, rows);
     tell_rows(stream, "softmax", rows, touched(values, rows.value_capacity()), touched_workspace(workspace));
     transform_rows(stream, SoftmaxOf<T>{}, values, rows, workspace);
 }
@@ -83,6 +91,7 @@ template <class Stream, class Out, class T, class Workspace>
 void exclusive_sum_into(Stream stream, Out& out, RaggedView<const T> rows, Workspace* workspace) {
     auto* const values = elements_for_values("exclusive_sum", "the result", out, rows);
     using Sum = std::remove_pointer_t<std::remove_const_t<decltype(values)>>;
+    require_scan_in_place("exclusive_sum", values, rows);
     tell_rows(stream, "exclusive_sum", rows, touched(values, rows.value_capacity()),
               touched_workspace(workspace));
     transform_rows(stream, ExclusiveSumOf<T, Sum>{}, values, rows, workspace);

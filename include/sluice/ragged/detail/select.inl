@@ -198,6 +198,8 @@ void gather(const S& stream, RaggedBatch<T, BackendOf<S>>& out, std::type_identi
             RaggedWorkspace<BackendOf<S>>& workspace) {
     const detail::IndexedRows<T> plan{
         {in}, indices.data(), nullptr, static_cast<std::int64_t>(indices.size())};
+    detail::require_read_apart("gather", out.target(), "the indices", indices.data(),
+                               static_cast<std::int64_t>(indices.size()));
     detail::tell_touched(detail::ref_of(stream), "gather",
                          detail::touched(indices.data(), static_cast<std::int64_t>(indices.size())));
     detail::make(detail::ref_for(stream, "gather", &workspace, out, in), "gather", out, plan, workspace);
@@ -209,6 +211,7 @@ void reorder(const S& stream, RaggedBatch<T, BackendOf<S>>& out, std::type_ident
              RaggedWorkspace<BackendOf<S>>& workspace) {
     detail::require_elements("reorder: the order", order.size(), in.row_capacity());
     const detail::IndexedRows<T> plan{{in}, order.data(), &in.counts_pointer()->rows, 0};
+    detail::require_read_apart("reorder", out.target(), "the order", order.data(), in.row_capacity());
     detail::tell_touched(detail::ref_of(stream), "reorder", detail::touched(order.data(), in.row_capacity()));
     detail::make(detail::ref_for(stream, "reorder", &workspace, out, in), "reorder", out, plan, workspace);
 }
@@ -221,6 +224,7 @@ void mask(const S& stream, RaggedBatch<T, BackendOf<S>>& out, std::type_identity
     const RaggedTarget<T> target = out.target();
     detail::require_apart("mask", target, in);
     detail::require_elements("mask: the values to keep", keep.size(), in.value_capacity());
+    detail::require_read_apart("mask", target, "the values to keep", keep.data(), in.value_capacity());
     RaggedScratch<B> scratch = workspace.scratch();
     detail::tell_rows(detail::ref_for(stream, "mask", &workspace, out, in), "mask", in);
     detail::tell_made(detail::ref_of(stream), "mask", target, workspace,

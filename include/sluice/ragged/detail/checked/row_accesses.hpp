@@ -6,27 +6,13 @@
 #include <type_traits>
 
 #include <sluice/backend/detail/checked/interface.hpp>
-#include <sluice/backend/detail/memory_pieces.hpp>
 #include <sluice/backend/stream.hpp>
+#include <sluice/ragged/detail/row_memory.hpp>
 #include <sluice/ragged/view.hpp>
 #include <sluice/ragged/workspace.hpp>
 
 namespace sluice::ragged::detail {
 
-/// Elements in device memory that an operation reads, or writes where they are not const.
-template <class T>
-struct Touched {
-    T* data;
-    std::int64_t count;
-};
-template <class T>
-Touched<T> touched(T* data, std::int64_t count) noexcept {
-    return {data, count};
-}
-template <class T>
-sluice::detail::Piece piece_of(Touched<T> touched) noexcept {
-    return {touched.data, touched.count > 0 ? static_cast<std::size_t>(touched.count) : 0, sizeof(T)};
-}
 /// All of a workspace, which need not be there.
 template <Backend B>
 Touched<std::byte> touched_workspace(RaggedWorkspace<B>* workspace) {
@@ -50,10 +36,12 @@ void tell_touched([[maybe_unused]] BasicStreamRef<B> stream, [[maybe_unused]] co
                                           sizeof...(Ts), sluice::detail::checked::Op::rows, operation);
     }
 }
-/// The same of an operation on `rows`, as far as there is room.
+/// The same of an operation on `rows`, as far as there is room. Throws `Error` also where it would write what says which rows there
+/// are, whatever the backend.
 template <Backend B, class T, class... Ts>
 void tell_rows([[maybe_unused]] BasicStreamRef<B> stream, [[maybe_unused]] const char* operation,
                [[maybe_unused]] RaggedView<T> rows, [[maybe_unused]] Touched<Ts>... others) {
+    (require_shape_kept(operation, rows, others), ...);
     if constexpr (sluice::detail::IsChecked<B>::value) {
         using sluice::detail::checked::Range;
         const auto bytes = [](std::int64_t count, std::size_t size) {
