@@ -234,6 +234,17 @@ TEST_CASE("wrong arguments of a collective get one sentence each") {
     CHECK_THROWS_WITH_AS(
         all_gather(stream, rank, four, three),
         "all_gather: the input holds 4 elements and the output 3; an output of 4 was expected", Error);
+    const DeviceSpan<float, B> no_memory(nullptr, 3);
+    CHECK_THROWS_WITH_AS(
+        all_reduce(stream, rank, no_memory, three),
+        "all_reduce: for the input a null pointer to 3 elements was given; expected memory that "
+        "holds as many",
+        Error);
+    CHECK_THROWS_WITH_AS(
+        all_gather(stream, rank, three, no_memory),
+        "all_gather: for the output a null pointer to 3 elements was given; expected memory that "
+        "holds as many",
+        Error);
     CHECK_THROWS_WITH_AS(broadcast(stream, rank, three, 1),
                          "broadcast: the root is to be rank 1 of 1; expected one of them, from 0", Error);
     CHECK_THROWS_WITH_AS(

@@ -172,6 +172,12 @@ TEST_CASE("Readback: a push of another size is refused in a sentence, and change
     push(readback, 0);
     CHECK(text_of([&] { readback.push(stream, more); }) ==
           "readback: 9 values were pushed; this one takes 8 at most");
+    CHECK(text_of([&] { readback.push(stream, DeviceSpan<const Word, B>(nullptr, 8)); }) ==
+          "readback: for the values a null pointer to 8 elements was given; expected memory that holds as "
+          "many");
+    CHECK(contains(
+        text_of([&] { readback.push(stream, more.first(8), DeviceSpan<const std::int64_t, B>(nullptr, 1)); }),
+        "readback: for the length a null pointer to 1 element was given"));
     CHECK(readback.pushed() == 1);
     push(readback, 1);
     readback.finish();

@@ -293,4 +293,28 @@ TEST_CASE("RaggedColumnPacker: rows that differ when they are packed are refused
     CHECK(column.size() == 0);
 }
 
+TEST_CASE("a packer refuses a null pointer to values") {
+    Packer packer(RaggedCapacity{4, 10});
+    const std::span<const int> none(static_cast<const int*>(nullptr), 2);
+    const std::vector<std::int64_t> two{2}, offsets{0, 2}, ids{0, 0};
+    const std::vector<std::uint8_t> kept{1, 0};
+    CHECK(text_of([&] { packer.add_row(none); }) ==
+          "RaggedPacker::add_row: for the row a null pointer to 2 elements was given; expected memory that "
+          "holds as "
+          "many");
+    CHECK(contains(refusal(packer, [&](Packer& to) { to.pack(std::vector{none}); }),
+                   "for a row a null pointer"));
+    for (const std::string& text : {refusal(packer, [&](Packer& to) { to.pack(none, two); }),
+                                    refusal(packer, [&](Packer& to) { to.pack_offsets(none, offsets); }),
+                                    refusal(packer, [&](Packer& to) { to.pack_row_ids(none, ids, 1); })})
+        CHECK(contains(text, "for the values a null pointer to 2 elements was given"));
+    for (const std::string& text : {refusal(packer, [&](Packer& to) { to.pack_padded(none, 2, two); }),
+                                    refusal(packer, [&](Packer& to) { to.pack_masked(none, 2, kept); })})
+        CHECK(contains(text, "for the padded array a null pointer to 2 elements was given"));
+    packer.pack(std::vector<std::vector<int>>{{1, 2}});
+    RaggedColumnPacker<int, B> column(10);
+    CHECK(contains(text_of([&] { column.pack_values(packer, none); }), "for the values a null pointer"));
+    CHECK(contains(text_of([&] { column.pack(packer, std::vector{none}); }), "for a row a null pointer"));
+}
+
 } // namespace ragged_packer_refusals

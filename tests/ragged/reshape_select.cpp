@@ -342,6 +342,13 @@ TEST_CASE("reshape: selections refuse what makes no sense") {
                    "overlap"));
     CHECK(contains(text([&] { ragged::remove_empty(stream, out, over_result, workspace); }), "overlap"));
     CHECK(contains(text([&] { ragged::stack(stream, out, {view, over_result}, workspace); }), "overlap"));
+    const DeviceSpan<const std::int64_t, B> none(nullptr, 4);
+    CHECK(contains(text([&] { ragged::gather(stream, out, view, none, workspace); }),
+                   "ragged::gather: for the indices a null pointer to 4 elements"));
+    CHECK(contains(text([&] { ragged::repeat_each(stream, out, view, none, workspace); }),
+                   "ragged::repeat_each: for an operand or a result a null pointer to 4 elements"));
+    CHECK(contains(text([&] { ragged::slice(stream, out, RaggedView<const Number>(), 0, 1, workspace); }),
+                   "ragged::slice: for an operand's offsets a null pointer"));
     // What says which rows or values come, in the result.
     const auto offsets = std::as_const(out).offsets();
     CHECK(text([&] { ragged::gather(stream, out, view, offsets, workspace); }) ==

@@ -228,6 +228,34 @@ TEST_CASE("a result where the rows' shape or another result is, is refused") {
     stream.sync();
 }
 
+TEST_CASE("operands and results that are null pointers are refused") {
+    const BasicStream<B> stream;
+    const RaggedBatch<float, B> batch({10, 100}, stream);
+    DeviceBuffer<float, B> out(100, stream);
+    const DeviceSpan<float, B> none(nullptr, 100);
+    const RaggedView<const float> no_values = batch.view().over(static_cast<const float*>(nullptr));
+    CHECK(text_of([&] { ragged::apply(stream, Square{}, none, batch); }) ==
+          "ragged::apply: for the result a null pointer to 100 elements was given; expected memory that "
+          "holds as many");
+    CHECK(contains(text_of([&] { ragged::apply(stream, Square{}, out, no_values); }),
+                   "ragged::apply: for the rows' values a null pointer to 100 elements"));
+    CHECK(
+        contains(text_of([&] { ragged::sum(stream, out, no_values); }), "ragged::sum: for the rows' values"));
+    CHECK(
+        contains(text_of([&] { ragged::softmax(stream, none, batch); }), "ragged::softmax: for the result"));
+    CHECK(contains(text_of([&] { ragged::apply_by_row(stream, Difference{}, out, batch, none); }),
+                   "for the dense operand"));
+    const DeviceSpan<std::int64_t, B> nowhere(nullptr, 100);
+    CHECK(contains(text_of([&] { ragged::generate(stream, Where{}, nowhere, batch); }),
+                   "ragged::generate: for a result a null pointer to 100 elements"));
+    // Rows whose values nothing looks at, and no rows at all.
+    DeviceBuffer<std::int64_t, B> places(100, stream);
+    CHECK(text_of([&] { ragged::generate(stream, Where{}, places, no_values); }).empty());
+    CHECK(contains(text_of([&] { ragged::sum(stream, out, RaggedView<const float>()); }),
+                   "ragged::sum: for the rows' offsets a null pointer to 1 element"));
+    stream.sync();
+}
+
 #if !defined(SLUICE_TEST_CUDA) // a kernel cannot call a function of the host's
 TEST_CASE("functions that are empty are refused, and nothing is enqueued") {
     const BasicStream<B> stream;

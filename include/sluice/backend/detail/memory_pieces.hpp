@@ -1,4 +1,5 @@
-// What is asked of memory that a caller names by an address and a number of elements, before work on it is enqueued.
+// What is asked of memory that a caller names by an address and a number of elements, before work on it is enqueued: that it is
+// there, and that what is written is not read besides.
 #pragma once
 
 #include <cstddef>
@@ -34,11 +35,25 @@ SLUICE_ALWAYS_INLINE inline bool overlap_in_part(const Piece& a, const Piece& b)
 /// That `one` and `other`, what `call` was given, overlap, and `instead`, what was expected.
 [[noreturn]] void throw_overlap(CallName call, const char* one, const char* other,
                                 const std::string& instead);
+/// That `what`, which `call` was given, is a null pointer and a size.
+[[noreturn]] void throw_no_memory(CallName call, const char* what, std::size_t count);
+
+/// Throws `Error` where there is no memory for elements that are said to be there.
+SLUICE_ALWAYS_INLINE inline void require_memory(CallName call, const char* what, const void* data,
+                                                std::size_t count) {
+    if (data == nullptr && count != 0) [[unlikely]]
+        throw_no_memory(call, what, count);
+}
 
 #if SLUICE_HAS_COMMON_BODIES
 SLUICE_BODY void throw_overlap(CallName call, const char* one, const char* other,
                                const std::string& instead) {
     throw Error(std::string(call.scope) + call.name + ": " + one + " and " + other + " overlap" + instead);
+}
+SLUICE_BODY void throw_no_memory(CallName call, const char* what, std::size_t count) {
+    throw Error(std::string(call.scope) + call.name + ": for " + what + " a null pointer to " +
+                std::to_string(count) + (count == 1 ? " element" : " elements") +
+                " was given; expected memory that holds as many");
 }
 #endif
 

@@ -76,6 +76,8 @@ void enqueue_collective(BasicStreamRef<B> stream, const Communicator<B>& communi
     require_reduction(reduction);
     require_average(name_of(kind), reduction, collective_element<T>());
     require_same_device(stream, name_of(kind), "the communicator's rank", end.device());
+    require_memory(name_of(kind), "the input", in.data(), in.size());
+    require_memory(name_of(kind), "the output", out.data(), out.size());
     require_sides_apart(kind, end.rank(), {reinterpret_cast<const std::byte*>(in.data()), in.bytes()},
                         {reinterpret_cast<const std::byte*>(out.data()), out.bytes()});
     end.checks().enqueued(stream, name_of(kind), in, out);

@@ -53,6 +53,7 @@ requires(detail::memory_kind_of<Span> !=
         throw Error("a pitched span of " + detail::size_text(columns_, rows_) + " elements with a pitch of " +
                     std::to_string(pitch_) + " does not fit into the " + std::to_string(size) +
                     " that there are");
+    detail::require_memory("a pitched span", "its memory", data_, size);
 }
 
 template <class Span>

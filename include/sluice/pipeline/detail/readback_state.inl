@@ -7,6 +7,7 @@
 
 #include <sluice/backend/detail/checked/object_checks.hpp>
 #include <sluice/backend/detail/clock.hpp>
+#include <sluice/backend/detail/memory_pieces.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/graph/detail/not_capturable.hpp>
@@ -117,6 +118,9 @@ void ReadbackState<B>::push(BasicStreamRef<B> stream, const void* values, std::s
         throw Error("readback: " + std::to_string(length->size()) +
                     " lengths were pushed with a result; expected 1");
     }
+    require_memory("readback", "the values", values, size);
+    if (length != nullptr)
+        require_memory("readback", "the length", length->data(), 1);
     if (records(stream)) {
         push_captured(stream, values, size, length);
         return;

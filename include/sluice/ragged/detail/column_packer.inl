@@ -4,6 +4,8 @@
 #include <cstring>
 #include <string>
 
+#include <sluice/backend/detail/memory_pieces.hpp>
+
 namespace sluice {
 
 template <class U, Backend B>
@@ -33,6 +35,7 @@ void RaggedColumnPacker<U, B>::pack(const RaggedPacker<T, B>& shape, const Rows&
                             std::to_string(values.size()) + " values, and the row that it shares " +
                             std::to_string(expected) + "; expected the same");
             }
+            detail::require_memory("RaggedColumnPacker", "a row", values.data(), values.size());
             if (!values.empty())
                 std::memcpy(data() + offsets[row], values.data(), values.size_bytes());
         }
@@ -53,6 +56,7 @@ void RaggedColumnPacker<U, B>::pack_values(const RaggedPacker<T, B>& shape, std:
         throw Error("RaggedColumnPacker: there are " + std::to_string(values.size()) + " values, and " +
                     std::to_string(shape.size()) + " in the rows that it shares; expected the same");
     }
+    detail::require_memory("RaggedColumnPacker", "the values", values.data(), values.size());
     if (!values.empty())
         std::memcpy(data(), values.data(), values.size_bytes());
     size_ = shape.size();

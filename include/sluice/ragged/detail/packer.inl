@@ -4,6 +4,8 @@
 #include <cstring>
 #include <string>
 
+#include <sluice/backend/detail/memory_pieces.hpp>
+
 namespace sluice {
 
 // One row at a time
@@ -68,6 +70,7 @@ template <class T, Backend B>
 void RaggedPacker<T, B>::add_row(std::span<const T> row) {
     const auto count = static_cast<std::int64_t>(row.size());
     require_room(rows() + 1, size() + count);
+    detail::require_memory("RaggedPacker::add_row", "the row", row.data(), row.size());
     block_.wait();
     block_.changes();
     append(row.data(), count);
@@ -101,6 +104,7 @@ void RaggedPacker<T, B>::pack(const Rows& rows) {
                             detail::ragged_amount(capacity_.rows, capacity_.values) +
                             " is available; give it rows that stay the same");
             }
+            detail::require_memory("RaggedPacker::pack", "a row", values.data(), values.size());
             append(values.data(), length);
         }
     } catch (...) {
@@ -113,6 +117,7 @@ template <class T, Backend B>
 template <IntegerRange Lengths>
 void RaggedPacker<T, B>::pack(std::span<const T> values, const Lengths& lengths) {
     clear();
+    detail::require_memory("RaggedPacker::pack", "the values", values.data(), values.size());
     const auto all = std::span(lengths);
     const auto total = static_cast<std::int64_t>(values.size());
     std::int64_t left = total;
@@ -145,6 +150,7 @@ template <class T, Backend B>
 template <IntegerRange Offsets>
 void RaggedPacker<T, B>::pack_offsets(std::span<const T> values, const Offsets& offsets) {
     clear();
+    detail::require_memory("RaggedPacker::pack_offsets", "the values", values.data(), values.size());
     using Offset = std::remove_cv_t<typename decltype(std::span(offsets))::element_type>;
     const auto all = std::span<const Offset>(offsets);
     const auto total = static_cast<std::int64_t>(values.size());
@@ -160,6 +166,7 @@ template <class T, Backend B>
 template <IntegerRange Ids>
 void RaggedPacker<T, B>::pack_row_ids(std::span<const T> values, const Ids& row_ids, std::int64_t rows) {
     clear();
+    detail::require_memory("RaggedPacker::pack_row_ids", "the values", values.data(), values.size());
     const auto ids = std::span(row_ids);
     if (ids.size() != values.size()) {
         throw Error("RaggedPacker::pack_row_ids: there are " + std::to_string(ids.size()) + " row ids and " +
@@ -210,6 +217,7 @@ template <class T, Backend B>
 template <IntegerRange Lengths>
 void RaggedPacker<T, B>::pack_padded(std::span<const T> padded, std::int64_t width, const Lengths& lengths) {
     clear();
+    detail::require_memory("RaggedPacker::pack_padded", "the padded array", padded.data(), padded.size());
     const auto all = std::span(lengths);
     detail::require_padded("RaggedPacker::pack_padded", padded.size(), width, all.size());
     std::int64_t total = 0;
@@ -230,6 +238,7 @@ template <class T, Backend B>
 template <IntegerRange Mask>
 void RaggedPacker<T, B>::pack_masked(std::span<const T> padded, std::int64_t width, const Mask& mask) {
     clear();
+    detail::require_memory("RaggedPacker::pack_masked", "the padded array", padded.data(), padded.size());
     const auto real = std::span(mask);
     if (width < 1) {
         throw Error("RaggedPacker::pack_masked: rows have a width of " + std::to_string(width) +

@@ -27,10 +27,18 @@ sluice::detail::Piece piece_of(Touched<T> touched) noexcept {
     return {touched.data, touched.count > 0 ? static_cast<std::size_t>(touched.count) : 0, sizeof(T)};
 }
 
-/// Throws `Error` where memory that an operation writes is also what it reads in another order, or writes besides.
+/// Throws `Error` where there is no memory for elements that an operation reads or writes.
+template <class T>
+void require_there(const char* operation, const char* what, Touched<T> given) {
+    const sluice::detail::Piece piece = piece_of(given);
+    sluice::detail::require_memory({"ragged::", operation}, what, piece.data, piece.count);
+}
+/// Throws `Error` where memory that an operation writes is not there, or is also what it reads in another order, or writes besides.
 template <class T, class U>
 void require_elsewhere(const char* operation, const char* what, Touched<T> written, const char* whose,
                        Touched<U> other) {
+    require_there(operation, what, written);
+    require_there(operation, whose, other);
     if (sluice::detail::overlap(piece_of(written), piece_of(other))) [[unlikely]]
         sluice::detail::throw_overlap({"ragged::", operation}, what, whose,
                                       std::string(", expected other memory for ") + what);
@@ -39,6 +47,8 @@ void require_elsewhere(const char* operation, const char* what, Touched<T> writt
 template <class T, class U>
 void require_elsewhere_or_in_place(const char* operation, const char* what, Touched<T> written,
                                    const char* whose, Touched<U> other) {
+    require_there(operation, what, written);
+    require_there(operation, whose, other);
     if (sluice::detail::overlap_in_part(piece_of(written), piece_of(other))) [[unlikely]]
         sluice::detail::throw_overlap(
             {"ragged::", operation}, what, whose,

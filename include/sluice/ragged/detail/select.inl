@@ -267,6 +267,8 @@ void repeat_each(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                  std::type_identity_t<DeviceSpan<const std::int64_t, BackendOf<S>>> times,
                  RaggedWorkspace<BackendOf<S>>& workspace) {
     detail::require_elements("repeat_each: the times", times.size(), in.row_capacity());
+    detail::tell_touched(detail::ref_of(stream), "repeat_each",
+                         detail::touched(times.data(), in.row_capacity()));
     detail::repeat_by(detail::ref_for(stream, "repeat_each", &workspace, out, in), "repeat_each", out, in,
                       detail::TimesGiven{in.counts_pointer(), times.data()}, workspace);
 }

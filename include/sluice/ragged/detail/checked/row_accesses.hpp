@@ -25,10 +25,12 @@ template <Backend B>
 Touched<std::byte> touched_workspace(RaggedWorkspace<B>& workspace) {
     return touched_workspace(&workspace);
 }
-/// Tells a checked backend what an operation reads and writes that is enqueued next. Throws `Error` for a mistake.
+/// Tells a checked backend what an operation reads and writes that is enqueued next. Throws `Error` for a mistake, and on any backend
+/// where there is no memory.
 template <Backend B, class... Ts>
 void tell_touched([[maybe_unused]] BasicStreamRef<B> stream, [[maybe_unused]] const char* operation,
                   [[maybe_unused]] Touched<Ts>... all) {
+    (require_there(operation, "an operand or a result", all), ...);
     if constexpr (sluice::detail::IsChecked<B>::value) {
         const sluice::detail::checked::Range ranges[] = {
             {all.data, static_cast<std::size_t>(all.count) * sizeof(Ts), !std::is_const_v<Ts>}...};
@@ -36,8 +38,8 @@ void tell_touched([[maybe_unused]] BasicStreamRef<B> stream, [[maybe_unused]] co
                                           sizeof...(Ts), sluice::detail::checked::Op::rows, operation);
     }
 }
-/// The same of an operation on `rows`, as far as there is room. Throws `Error` also where it would write what says which rows there
-/// are, whatever the backend.
+/// The same of an operation on `rows`, as far as there is room. Throws `Error` on any backend where a result is not there or over what
+/// says which rows there are, and where these are no rows at all.
 template <Backend B, class T, class... Ts>
 void tell_rows([[maybe_unused]] BasicStreamRef<B> stream, [[maybe_unused]] const char* operation,
                [[maybe_unused]] RaggedView<T> rows, [[maybe_unused]] Touched<Ts>... others) {
