@@ -11,6 +11,7 @@
 #include "support/backend.hpp"
 #include "support/doctest.hpp"
 #include "support/error_text.hpp"
+#include "support/self_move.hpp"
 
 namespace backend_moved_from {
 
@@ -73,6 +74,29 @@ TEST_CASE_TEMPLATE("a semaphore that was moved from is refused", B, TestBackend)
     semaphore.signal(stream, 1);
     stream.sync();
     CHECK(semaphore.reached(1));
+}
+
+TEST_CASE_TEMPLATE("streams, events, semaphores and buffers stay what they are when moved into themselves", B,
+                   TestBackend) {
+    BasicStream<B> stream;
+    BasicEvent<B> event;
+    DeviceBuffer<int, B> device(4);
+    PinnedBuffer<int, B> pinned(4);
+    pinned[3] = 7;
+    move_into_itself(stream);
+    move_into_itself(event);
+    move_into_itself(device);
+    move_into_itself(pinned);
+    copy(stream, device, pinned);
+    copy(stream, pinned, device);
+    event.record(stream);
+    event.sync();
+    CHECK(pinned[3] == 7);
+    BasicSemaphore<B> semaphore;
+    move_into_itself(semaphore);
+    semaphore.signal(stream, 1);
+    stream.sync();
+    CHECK(semaphore.value() == 1);
 }
 
 } // namespace backend_moved_from

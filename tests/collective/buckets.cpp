@@ -9,6 +9,7 @@
 #include "collective/ranks.hpp"
 #include "support/doctest.hpp"
 #include "support/error_text.hpp"
+#include "support/self_move.hpp"
 
 namespace collective_buckets {
 
@@ -235,6 +236,23 @@ TEST_CASE("a bucket takes parts until it has as many bytes as were asked for") {
               Gradient{ends[0], std::vector<std::size_t>{3, most}};
           }) == "bucketed reduction: a part of " + std::to_string(most) +
                     " elements behind 3 is larger than any memory");
+}
+
+TEST_CASE("a communicator and a bucketed reduction stay what they are when moved into themselves") {
+    if (!enough_devices(1))
+        return;
+    std::vector<Comm> ends = communicators(1);
+    move_into_itself(ends[0]);
+    const BasicStream<B> stream;
+    Gradient gradient{ends[0], {2, 1}, {.bytes = 0}};
+    move_into_itself(gradient);
+    CHECK(gradient.parts() == 2);
+    CHECK(gradient.buckets() == 2);
+    make(stream, gradient, 0, 1.0f);
+    move_into_itself(gradient);
+    make(stream, gradient, 1, 1.0f);
+    gradient.join(stream);
+    CHECK(read(stream, gradient) == Values{1, 1, 2});
 }
 
 TEST_CASE("a communicator and a bucketed reduction that were moved from are refused") {

@@ -7,6 +7,8 @@
 #include "support/backend.hpp"
 #include "support/doctest.hpp"
 #include "support/error_text.hpp"
+#include "support/on_stream.hpp"
+#include "support/self_move.hpp"
 
 namespace graph_moved_from {
 
@@ -80,6 +82,46 @@ TEST_CASE("a setter of no condition is refused") {
         "a ConditionSetter is no condition's; expected one that a condition's setter() gave";
     CHECK(text_of([] { ConditionSetter().set(1); }) == words);
     CHECK(text_of([] { (void)ConditionSetter().get(); }) == words);
+}
+
+TEST_CASE_TEMPLATE("what owns a graph stays what it is when moved into itself", B, TestBackend) {
+    const BasicStream<B> stream;
+    DeviceBuffer<int, B> memory(4);
+    PinnedBuffer<int, B> seen(4);
+    BasicGraph<B> graph = capture(stream.ref(), [&](BasicStreamRef<B> s) { copy(s, seen, memory); });
+    move_into_itself(graph);
+    BasicGraphExec<B> executable(graph);
+    move_into_itself(executable);
+    int calls = 0;
+    BasicGraphBuilder<B> builder;
+    const auto filled = builder.fill(memory, 1);
+    builder.host([&calls] { ++calls; }, {filled});
+    move_into_itself(builder);
+    auto built = builder.instantiate();
+    move_into_itself(built);
+    built.launch(stream);
+    executable.launch(stream);
+    stream.sync();
+    CHECK(seen[3] == 0x01010101);
+    CHECK(calls == 1);
+
+    DeviceScalar<int, B> scalar(5, 2);
+    move_into_itself(scalar);
+    scalar.set(stream, 6);
+    PingPong<int, B> pair(4);
+    move_into_itself(pair);
+    pair.swap(stream);
+    BasicCondition<B> condition;
+    move_into_itself(condition);
+#if !defined(SLUICE_TEST_CUDA) // where only a kernel can set it
+    bool ran = false;
+    run_on(stream, [setter = condition.setter(stream)] { setter.set(1); });
+    if_nonzero(stream, condition, [&](BasicStreamRef<B>) { ran = true; });
+    stream.sync();
+    CHECK(ran);
+#endif
+    stream.sync();
+    CHECK(pair.size() == 4);
 }
 
 } // namespace graph_moved_from

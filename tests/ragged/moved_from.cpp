@@ -8,6 +8,7 @@
 #include "support/backend.hpp"
 #include "support/doctest.hpp"
 #include "support/error_text.hpp"
+#include "support/self_move.hpp"
 
 namespace ragged_moved_from {
 
@@ -84,6 +85,33 @@ TEST_CASE_TEMPLATE("a packer that was moved from holds nothing", B, TestBackend)
     const RaggedWorkspace<B> taken_workspace = std::move(workspace);
     CHECK(contains(text_of([&] { (void)workspace.scratch().template take<float>(std::size_t{1}); }),
                    "is too small"));
+}
+
+TEST_CASE_TEMPLATE("batches, packers and workspaces stay what they are when moved into themselves", B,
+                   TestBackend) {
+    const BasicStream<B> stream;
+    RaggedBatch<float, B> batch(room);
+    RaggedColumn<float, B> column(16);
+    RaggedPacker<float, B> packer(room);
+    RaggedColumnPacker<float, B> column_packer(16);
+    RaggedWorkspace<B> workspace(room);
+    const std::vector<float> values{1, 2};
+    packer.add_row(values);
+    column_packer.pack_values(packer, std::span<const float>(values));
+    move_into_itself(batch);
+    move_into_itself(column);
+    move_into_itself(packer);
+    move_into_itself(column_packer);
+    move_into_itself(workspace);
+    packer.copy_to(stream, batch);
+    column_packer.copy_to(stream, column);
+    CHECK(to_lists_and_wait(stream, batch) == std::vector<std::vector<float>>{values});
+    CHECK(to_lists_and_wait(stream, batch, column) == std::vector<std::vector<float>>{values});
+    CHECK(workspace.capacity().values == room.values);
+    CHECK(workspace.bytes() > 0);
+    RaggedBuckets buckets(room, room);
+    move_into_itself(buckets);
+    CHECK(buckets.size() > 0);
 }
 
 } // namespace ragged_moved_from

@@ -5,6 +5,7 @@
 #include <sluice/report/timeline_report.hpp>
 
 #include "support/doctest.hpp"
+#include "support/self_move.hpp"
 
 namespace report_timeline_report {
 
@@ -270,6 +271,21 @@ TEST_CASE("values of counters that are not there, or not finite, are refused") {
     timeline.add_value(0, -3, 5);
     CHECK(timeline.values().size() == 1);
     CHECK(timeline.begin() == 0); // of spans
+}
+
+TEST_CASE("a timeline stays what it is when moved into itself, and is replaced by another") {
+    sluice::Timeline timeline("first"), other("second");
+    timeline.add({.row = timeline.add_row("stage"), .begin = 1, .end = 2});
+    sluice::test::move_into_itself(timeline);
+    CHECK(timeline.title() == "first");
+    REQUIRE(timeline.rows().size() == 1);
+    CHECK(timeline.rows()[0].name == "stage");
+    CHECK(timeline.spans().size() == 1);
+    other = std::move(timeline);
+    CHECK(other.title() == "first");
+    CHECK(other.spans().size() == 1);
+    timeline = other;
+    CHECK(timeline.spans().size() == 1);
 }
 
 } // namespace report_timeline_report

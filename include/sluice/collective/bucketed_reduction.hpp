@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <initializer_list>
 #include <span>
-#include <vector>
 
+#include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/collective/collectives.hpp>
 #include <sluice/graph/detail/capture_scope.hpp>
@@ -125,8 +125,8 @@ private:
 
     const Communicator<B>* communicator_;
     Reduction reduction_;
-    std::vector<Part> parts_;
-    std::vector<Bucket> buckets_;
+    detail::List<Part> parts_; // which stay where they are moved into themselves
+    detail::List<Bucket> buckets_;
     std::size_t next_ = 0; // bucket to be reduced
     bool begun_ = false;   // whether a part is ready
     Scope scope_;          // where it became so

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,6 +66,17 @@ class Timeline {
 public:
     /// An empty one; `title` is shown above it.
     explicit Timeline(std::string title = {}) : title_(std::move(title)) {}
+    Timeline(const Timeline&) = default;            ///< The same rows, spans and values.
+    Timeline(Timeline&&) noexcept = default;        ///< Leaves the argument empty.
+    Timeline& operator=(const Timeline&) = default; ///< The same rows, spans and values.
+    /// Leaves the argument empty, unless it is the same one.
+    Timeline& operator=(Timeline&& other) noexcept {
+        if (this != &other) { // which a vector would lose
+            std::destroy_at(this);
+            std::construct_at(this, std::move(other));
+        }
+        return *this;
+    }
 
     /// Adds a row below the others and returns its number, counted from 0.
     std::size_t add_row(std::string name, std::string unit = {}) {

@@ -38,7 +38,7 @@ BucketedReduction<T, B>::BucketedReduction(const Communicator<B>& communicator,
             throw Error("bucketed reduction: a part of " + std::to_string(size) + " elements behind " +
                         std::to_string(total) + " is larger than any memory");
         if (buckets_.empty() || buckets_.back().size * sizeof(T) >= options.bytes)
-            buckets_.push_back({.begin = total});
+            buckets_.push_back(Bucket{.begin = total});
         Bucket& bucket = buckets_.back();
         parts_.push_back(
             Part{.begin = total, .size = size, .bucket = buckets_.size() - 1, .written = BasicEvent<B>()});
