@@ -159,6 +159,41 @@ TEST_CASE("all numbers of 16 bits come through float, and sums of them are round
     CHECK(upper.bits == 0x3f82);
 }
 
+TEST_CASE("extremes with NaN are NaN and zeros have their order, whichever rank has them") {
+    if (!enough_devices(2))
+        return;
+    constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+    const std::vector<float> some{nan, 1, nan, 0.0f, -0.0f, 2}, others{1, nan, nan, -0.0f, 0.0f, -3};
+    const std::vector<MyHalf> half_some{{0x7e00}, {0x3c00}, {0x0000}},
+        half_others{{0x3c00}, {0x7e00}, {0x8000}};
+    const std::vector<std::string> thrown = on_ranks(communicators(2), [&](Comm rank) {
+        const BasicStream<B> stream;
+        DeviceBuffer<float, B> memory(some.size());
+        DeviceBuffer<MyHalf, B> halves(half_some.size());
+        for (const bool first : {true, false}) {
+            for (const Reduction reduction : {Reduction::minimum, Reduction::maximum}) {
+                const bool least = reduction == Reduction::minimum;
+                copy_and_wait(stream, memory, (rank.rank() == 0) == first ? some : others);
+                copy_and_wait(stream, halves, (rank.rank() == 0) == first ? half_some : half_others);
+                all_reduce(stream, rank, memory, reduction);
+                all_reduce(stream, rank, halves, reduction);
+                std::vector<float> found(some.size());
+                std::vector<MyHalf> halves_found(half_some.size());
+                copy_and_wait(stream, found, memory);
+                copy_and_wait(stream, halves_found, halves);
+                for (std::size_t i = 0; i < 3; ++i)
+                    CHECK(std::isnan(found[i]));
+                CHECK(same_bytes(std::vector<float>(found.begin() + 3, found.end()),
+                                 least ? std::vector<float>{-0.0f, -0.0f, -3} : std::vector<float>{0, 0, 2}));
+                CHECK(same_bytes(halves_found, std::vector<MyHalf>{
+                                                   {0x7e00}, {0x7e00}, {std::uint16_t(least ? 0x8000 : 0)}}));
+            }
+        }
+    });
+    for (const std::string& text : thrown)
+        CHECK(text == "");
+}
+
 TEST_CASE("float16 and bfloat16 are reduced") {
     if (!enough_devices(2))
         return;

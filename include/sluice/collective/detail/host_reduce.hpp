@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -90,8 +91,17 @@ void with_element(CollectiveElement element, Work&& work) {
     }
 }
 
+/// The same whichever is `a`, but for which NaN it is of two: a NaN where there is one, and -0 is less than 0.
 template <class T>
 T reduced(T a, T b, Reduction reduction) noexcept {
+    if constexpr (std::is_floating_point_v<T>) {
+        if (reduction == Reduction::minimum || reduction == Reduction::maximum) {
+            if (std::isnan(a) || std::isnan(b))
+                return std::isnan(a) ? a : b;
+            if (a == b)
+                return std::signbit(b) == (reduction == Reduction::minimum) ? b : a;
+        }
+    }
     if (reduction == Reduction::minimum)
         return b < a ? b : a;
     if (reduction == Reduction::maximum)
