@@ -64,12 +64,14 @@ struct UncheckedCuda : CudaGraphs, CudaHostFunctions, CudaSemaphores, CudaRingCo
     template <class F>
     static void enqueue(NativeStream stream, F&& callable) {
         host::Task task{std::forward<F>(callable)};
-        if (is_capturing(stream)) {
+        const bool captured = is_capturing(stream);
+        if (captured) {
             capture_host_function(stream, capturing_graph(stream), std::move(task));
         } else {
             launch_host_function(stream, std::move(task));
         }
-        note_operation(stream);
+        // Not asked of the stream again: who saw what the callable did may have destroyed it.
+        note_operation(captured);
     }
     /// @}
 
@@ -137,6 +139,7 @@ struct UncheckedCuda : CudaGraphs, CudaHostFunctions, CudaSemaphores, CudaRingCo
 private:
     // For the guard of a capture that this thread may be making.
     static void note_operation(NativeStream stream);
+    static void note_operation(bool captured) noexcept;
     // Some versions of CUDA note cudaErrorNotReady as the last error and others do not: then the last error is one
     // that the caller's own call left, `before` the query.
     static bool ready(cudaError_t state, cudaError_t before, const char* call, int line);

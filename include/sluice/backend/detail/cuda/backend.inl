@@ -295,10 +295,13 @@ SLUICE_BODY void UncheckedCuda::clear_failure(NativeStream stream) noexcept {
 }
 
 SLUICE_BODY void UncheckedCuda::note_operation(NativeStream stream) {
+    if (detail::capture_ledger().depth > 0) [[unlikely]]
+        note_operation(is_capturing(stream));
+}
+SLUICE_BODY void UncheckedCuda::note_operation(bool captured) noexcept {
     detail::CaptureLedger& ledger = detail::capture_ledger();
-    if (ledger.depth > 0) [[unlikely]] {
-        ledger.note(is_capturing(stream));
-    }
+    if (ledger.depth > 0) [[unlikely]]
+        ledger.note(captured);
 }
 
 SLUICE_BODY bool UncheckedCuda::ready(cudaError_t state, cudaError_t before, const char* call, int line) {
