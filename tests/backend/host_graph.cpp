@@ -240,6 +240,38 @@ TEST_CASE("a signature takes addresses of memory of one's own for their place in
     CHECK(signature(0, 1, {&memory[0]}) != signature(0, 2, {&memory[0]}));
 }
 
+TEST_CASE("a signature takes addresses in memory that a capture allocated and freed for their place in it") {
+    const HostStream stream;
+    std::vector<void*> left; // not freed in its capture
+    const auto graph_of = [&](std::size_t written, std::size_t offset, bool frees) {
+        return captured(stream, [&] {
+            char* memory[2] = {};
+            for (char*& block : memory)
+                block = static_cast<char*>(Host::allocate_device(16, stream.get()));
+            stream.enqueue([to = memory[written] + offset] { *to = 1; });
+            Host::fill_bytes(memory[written] + offset, 1, 2, stream.get());
+            for (char* const block : memory) {
+                if (frees || block != memory[written])
+                    Host::free_device(block, stream.get());
+                else
+                    left.push_back(block);
+            }
+        });
+    };
+    // Graphs that live keep their memory, so that all addresses differ.
+    const OwnedGraph first = graph_of(0, 3, true), same = graph_of(0, 3, true), block = graph_of(1, 3, true),
+                     place = graph_of(0, 4, true), kept = graph_of(0, 3, false),
+                     kept_too = graph_of(0, 3, false);
+    const std::uint64_t signature = Host::signature(first.get());
+    CHECK(Host::signature(same.get()) == signature);
+    CHECK(Host::signature(block.get()) != signature);
+    CHECK(Host::signature(place.get()) != signature);
+    CHECK(Host::signature(kept.get()) != signature);
+    CHECK(Host::signature(kept.get()) != Host::signature(kept_too.get())); // whose owner knows the address
+    for (void* const memory : left)
+        Host::free_device(memory, stream.get());
+}
+
 TEST_CASE("device memory that a graph names is known, and known to be gone") {
     const HostStream stream;
     auto* const memory = static_cast<char*>(Host::allocate_device(64));

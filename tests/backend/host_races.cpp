@@ -300,6 +300,28 @@ TEST_CASE("threads allocate for a graph while another one ends its capture") {
     CHECK(alive_now<Host>() == before);
 }
 
+TEST_CASE("a thread frees memory of a capture while another one allocates for it") {
+    const Alive before = alive_now<Host>();
+    {
+        const HostStream stream;
+        constexpr std::size_t rounds = 200;
+        std::vector<void*> first(rounds), second(rounds);
+        Host::begin_capture(stream.get(), CaptureMode::relaxed);
+        for (void*& memory : first)
+            memory = Host::allocate_device(8, stream.get());
+        at_once(
+            static_cast<int>(rounds),
+            [&](int round) {
+                second[static_cast<std::size_t>(round)] = Host::allocate_device(8, stream.get());
+            },
+            [&](int round) { Host::free_device(first[static_cast<std::size_t>(round)], stream.get()); });
+        for (void* const memory : second)
+            Host::free_device(memory, stream.get());
+        Host::destroy_graph(Host::end_capture(stream.get()));
+    }
+    CHECK(alive_now<Host>() == before);
+}
+
 TEST_CASE("threads ask for an event that replays record") {
     const HostStream stream, other;
     const HostEvent event;

@@ -205,6 +205,54 @@ TEST_CASE("Contract 11: work that stays as it is under its key is no mistake") {
     }
 }
 
+TEST_CASE("Contract 11: memory that captured work allocates and frees in stream order has another address in "
+          "each capture, which is no mistake") {
+    const BasicStream<B> stream;
+    Cells from(count), to(count);
+    fill_bytes(stream, from, 3);
+    std::size_t place = 0;
+    const auto work = [&](Ref on) {
+        Cells first(count, on), second(count, on);
+        copy(on, first, from);
+        copy(on, second, first);
+        copy(on, to.first(count / 2), second.subspan(place, count / 2));
+    };
+    GraphCapture<NoKey, B> graphs;
+    for (int run = 0; run < 6; ++run)
+        graphs.run(stream, work);
+    CHECK(graphs.counters().replays == 5);
+    ++place;
+    const auto error = caught_error([&] { graphs.run(stream, work); });
+    REQUIRE(error);
+    CHECK(contains(error->what(), "the work under this key has changed"));
+    stream.sync();
+
+    for (const bool each_stage : {false, true}) {
+        CAPTURE(each_stage);
+        unsigned char value = 1;
+        const auto load = [&](Ref on, PinnedSpan<const int, B> in, Cells& out) {
+            const Cells staging(count, on);
+            copy(on, out, in);
+        };
+        const auto last = [&](Ref on, Cells& in) {
+            Cells scratch(count, on);
+            fill_bytes(on, scratch, value);
+            copy(on, in, scratch);
+        };
+        PinnedBuffer<int, B> in(count);
+        const PinnedSpan<const int, B> batch = in.span();
+        TwoStreamPipeline pipeline{Stage{"load", load}, Stage{"last", last}, [](int) { return Cells(count); },
+                                   graphed(each_stage)};
+        const auto batch_of = [&](std::size_t) -> const PinnedSpan<const int, B>& { return batch; };
+        CHECK_FALSE(error_of(pipeline, batch_of));
+        CHECK(pipeline.graph_counters().replays > 8);
+        value = 2;
+        const auto changed = error_of(pipeline, batch_of);
+        REQUIRE(changed);
+        CHECK(changed->stage() == "last");
+    }
+}
+
 TEST_CASE(
     "Contract 11: the same in a GraphCapture of the program's own, unless it says that it is meant so") {
     const BasicStream<B> stream;

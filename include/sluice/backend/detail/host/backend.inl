@@ -65,7 +65,7 @@ inline void* allocate_for_graph(std::size_t bytes, Capture& capture) {
     detail::Shared<GraphMemory> owner = detail::make_shared_value<GraphMemory>(bytes);
     void* const memory = owner->memory;
     try {
-        capture.keep(std::move(owner));
+        capture.keep(std::move(owner), memory, bytes);
     } catch (...) { // The capture is of no use any longer.
         Graphs::counts().device_allocations.remove();
         throw;
@@ -297,15 +297,18 @@ SLUICE_BODY void Functions::free_device(void* memory) noexcept {
 }
 
 SLUICE_BODY void Functions::free_device(void* memory, NativeStream stream) noexcept {
+    const bool is_of_graph = MemoryMap::instance().graph_owns(memory);
     if (any_capture()) [[unlikely]] {
-        if (const auto capture = stream->capture();
-            capture != nullptr && !MemoryMap::instance().graph_owns(memory)) {
+        const auto capture = stream->capture();
+        if (capture != nullptr && is_of_graph)
+            capture->note_free(memory);
+        if (capture != nullptr && !is_of_graph) {
             capture->invalidate("free_device: memory from before the capture was freed in it, and replays "
                                 "would free it again");
         }
     }
     // A graph's memory goes with the graph.
-    if (MemoryMap::instance().graph_owns(memory)) {
+    if (is_of_graph) {
         counts().device_allocations.remove();
         return;
     }

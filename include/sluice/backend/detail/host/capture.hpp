@@ -127,11 +127,17 @@ public:
     /// The same, also when the capture is invalid or over; gone by then if it was the capture's own.
     Graph* target() const noexcept { return graph_; }
 
-    /// Memory that the graph shall keep. Throws `Error`.
-    void keep(detail::Shared<void> memory) {
+    /// Memory, owned by `owner`, that the graph shall keep. Throws `Error`.
+    void keep(detail::Shared<void> owner, const void* memory, std::size_t bytes) {
         const std::lock_guard lock(mutex_);
         check();
-        graph_->keep(std::move(memory));
+        graph_->keep(std::move(owner), memory, bytes);
+    }
+    /// Memory of a graph was freed on one of its queues.
+    void note_free(const void* memory) noexcept {
+        const std::lock_guard lock(mutex_);
+        if (!over_)
+            graph_->note_free(memory);
     }
 
     /// `queue` is about to be destroyed.

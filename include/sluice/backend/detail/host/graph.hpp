@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <sluice/backend/detail/host/branches.hpp>
+#include <sluice/backend/detail/host/graph_node.hpp>
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/detail/list.hpp>
@@ -20,55 +21,6 @@
 #include <sluice/backend/types.hpp>
 
 namespace sluice::host {
-
-class Graph;
-
-/// What a node of a graph does.
-enum class NodeKind { empty, task, copy, fill, host, child, condition };
-
-inline const char* name_of(NodeKind kind) noexcept {
-    constexpr const char* names[] = {"empty", "task", "copy", "fill", "host", "child", "condition"};
-    return names[static_cast<int>(kind)];
-}
-
-/// Repeats the lowest `element_bytes` (1, 2 or 4) bytes of `value` from `memory` on, `bytes` in all.
-inline void fill_memory(void* memory, std::uint32_t value, std::size_t element_bytes, std::size_t bytes) {
-    if (element_bytes == 1) {
-        std::memset(memory, static_cast<int>(value & 0xffU), bytes);
-        return;
-    }
-    const auto half = static_cast<std::uint16_t>(value);
-    const void* const element =
-        element_bytes == 2 ? static_cast<const void*>(&half) : static_cast<const void*>(&value);
-    // What is there already is copied behind itself.
-    std::memcpy(memory, element, element_bytes);
-    for (std::size_t done = element_bytes; done < bytes;) {
-        const std::size_t next = done < bytes - done ? done : bytes - done;
-        std::memcpy(static_cast<char*>(memory) + done, memory, next);
-        done += next;
-    }
-}
-
-/// One piece of work in a graph, with the members that its kind uses. A callable is shared by the copies of a
-/// node and run any number of times: what it changes in itself, the next run finds.
-struct Node {
-    NodeKind kind = NodeKind::empty;
-    const Graph* graph = nullptr;      // the one that it was added to
-    std::size_t index = 0;             // its place there
-    detail::List<std::size_t> after{}; // the nodes before it, ascending and each once
-
-    detail::Shared<Task> task{};
-    void* to = nullptr; // of copies and fills
-    const void* from = nullptr;
-    std::size_t bytes = 0;
-    std::uint32_t value = 0;       // of fills
-    std::size_t element_bytes = 1; // how many of the value's bytes are repeated
-    void (*function)(void*) = nullptr;
-    void* data = nullptr;
-    const unsigned* word = nullptr; // a condition's value
-    ConditionKind condition = ConditionKind::if_nonzero;
-    detail::List<detail::Shared<Graph>> bodies{}; // a condition's, or the child
-};
 
 /// Nodes, each added after those that come before it. They stay where they are when others are added.
 ///
@@ -212,8 +164,74 @@ public:
     }
 
     /// Of the nodes' kinds, order and parameters; of callables, their types, and the values that they have captured, where they
-    /// are integers and pointers without padding between them; of the addresses in `own`, which one.
+    /// are integers and pointers without padding between them; of the addresses in `own`, which one; of addresses in memory that
+    /// was freed where it was allocated, in the capture, where in which block, as another capture of the same work has others.
     std::uint64_t signature(const std::vector<const void*>& own) const {
+        detail::List<KeptMemory> inner;
+        append_inner_memory(inner);
+        return signature(own, inner);
+    }
+
+    /// Calls `visit(const void*)` for the memory that copies and fills name, bodies and children included.
+    template <class Visit>
+    void visit_memory(Visit&& visit) const {
+        for (const auto& node : nodes_) {
+            if (node->to != nullptr)
+                visit(static_cast<const void*>(node->to));
+            if (node->from != nullptr)
+                visit(node->from);
+            for (const auto& body : node->bodies)
+                body->visit_memory(visit);
+        }
+    }
+
+    /// Keeps memory that was allocated in the capture, by `owner`, as long as this graph, or a copy of it, lives.
+    void keep(detail::Shared<void> owner, const void* memory, std::size_t bytes) {
+        memory_.push_back({std::move(owner), reinterpret_cast<std::uintptr_t>(memory), bytes, false});
+    }
+    /// What it keeps at `memory` was freed in the capture: no one else knows the address.
+    void note_free(const void* memory) noexcept {
+        for (KeptMemory& kept : memory_) {
+            if (kept.begin == reinterpret_cast<std::uintptr_t>(memory))
+                kept.is_inner = true;
+        }
+    }
+
+    /// Writes a picture of it in Graphviz' DOT language. Throws `Error`.
+    void write_dot(const char* path) const {
+        std::FILE* const file = std::fopen(path, "w");
+        if (file == nullptr)
+            throw Error(std::string("write_dot: cannot write '") + path + "': " + std::strerror(errno));
+        std::fputs("digraph sluice {\n", file);
+        write_nodes(file, "n");
+        std::fputs("}\n", file);
+        const bool failed = std::ferror(file) != 0;
+        if (std::fclose(file) != 0 || failed)
+            throw Error(std::string("write_dot: writing '") + path + "' failed");
+    }
+
+private:
+    // Memory that was allocated in the capture.
+    struct KeptMemory {
+        detail::Shared<void> owner;
+        std::uintptr_t begin;
+        std::size_t bytes;
+        bool is_inner; // freed there as well
+    };
+
+    // Of this graph, its bodies and its children.
+    void append_inner_memory(detail::List<KeptMemory>& inner) const {
+        for (const KeptMemory& kept : memory_) {
+            if (kept.is_inner)
+                inner.push_back(kept);
+        }
+        for (const auto& node : nodes_) {
+            for (const auto& body : node->bodies)
+                body->append_inner_memory(inner);
+        }
+    }
+    std::uint64_t signature(const std::vector<const void*>& own,
+                            const detail::List<KeptMemory>& inner) const {
         std::uint64_t hash = 0xcbf29ce484222325U; // FNV-1a
         const auto mix = [&hash](const auto& part) {
             unsigned char bytes[sizeof(part)];
@@ -225,6 +243,15 @@ public:
             for (std::size_t place = 0; place < own.size(); ++place) {
                 if (own[place] == address && address != nullptr) {
                     mix(place);
+                    return;
+                }
+            }
+            const auto place_of = reinterpret_cast<std::uintptr_t>(address);
+            for (std::size_t place = 0; place < inner.size(); ++place) {
+                const KeptMemory& kept = inner[place];
+                if (place_of - kept.begin < (kept.bytes == 0 ? 1 : kept.bytes)) {
+                    mix(own.size() + place);
+                    mix(place_of - kept.begin);
                     return;
                 }
             }
@@ -263,41 +290,11 @@ public:
             mix(node->word);
             mix(node->condition);
             for (const auto& body : node->bodies)
-                mix(body->signature(own));
+                mix(body->signature(own, inner));
         }
         return hash;
     }
 
-    /// Calls `visit(const void*)` for the memory that copies and fills name, bodies and children included.
-    template <class Visit>
-    void visit_memory(Visit&& visit) const {
-        for (const auto& node : nodes_) {
-            if (node->to != nullptr)
-                visit(static_cast<const void*>(node->to));
-            if (node->from != nullptr)
-                visit(node->from);
-            for (const auto& body : node->bodies)
-                body->visit_memory(visit);
-        }
-    }
-
-    /// Keeps `memory` as long as this graph, or a copy of it, lives.
-    void keep(detail::Shared<void> memory) { memory_.push_back(std::move(memory)); }
-
-    /// Writes a picture of it in Graphviz' DOT language. Throws `Error`.
-    void write_dot(const char* path) const {
-        std::FILE* const file = std::fopen(path, "w");
-        if (file == nullptr)
-            throw Error(std::string("write_dot: cannot write '") + path + "': " + std::strerror(errno));
-        std::fputs("digraph sluice {\n", file);
-        write_nodes(file, "n");
-        std::fputs("}\n", file);
-        const bool failed = std::ferror(file) != 0;
-        if (std::fclose(file) != 0 || failed)
-            throw Error(std::string("write_dot: writing '") + path + "' failed");
-    }
-
-private:
     // Keeps `after` ascending, each once.
     static void insert(detail::List<std::size_t>& after, std::size_t index) {
         auto place = after.end();
@@ -361,7 +358,7 @@ private:
     }
 
     detail::List<detail::Owned<Node>> nodes_;
-    detail::List<detail::Shared<void>> memory_;
+    detail::List<KeptMemory> memory_;
     detail::Owned<Branches> branches_; // null where there is one alone
 };
 
