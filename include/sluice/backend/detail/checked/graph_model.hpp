@@ -18,6 +18,21 @@ struct NodeAccess {
     std::uint64_t block = 0; ///< The number of the block that it named, where that is sluice's; otherwise 0.
 };
 
+/// An allocation of a capture, whose block the checker forgets with the last graph and executable that have it: other memory may
+/// come there. Destroyed while the checker is locked.
+class GraphMemory {
+public:
+    GraphMemory(Blocks& blocks, const Block& block) noexcept
+        : blocks_(blocks), begin_(block.begin), number_(block.number) {}
+    GraphMemory& operator=(GraphMemory&&) = delete;
+    ~GraphMemory() { blocks_.forget(begin_, number_); }
+
+private:
+    Blocks& blocks_;
+    std::uintptr_t begin_;
+    std::uint64_t number_;
+};
+
 struct GraphModel;
 
 struct NodeModel {
@@ -35,6 +50,7 @@ struct NodeModel {
 struct GraphModel {
     std::vector<NodeModel> nodes;
     std::uint64_t first_batch = 0; ///< What was the first batch when it was captured.
+    std::vector<std::shared_ptr<const GraphMemory>> memory{}; ///< That was allocated in the capture.
 
     std::size_t find(Key key) const noexcept {
         for (std::size_t i = 0; i < nodes.size(); ++i) {

@@ -30,7 +30,9 @@ SLUICE_BODY void allocated(const void* memory, std::size_t bytes, bool device, b
         return;
     Actor& stream = checker->enqueuing(on);
     block.of_graph = stream.capture != nullptr;
-    if (!block.of_graph) {
+    if (block.of_graph) {
+        stream.capture->model->memory.push_back(std::make_shared<const GraphMemory>(checker->blocks, block));
+    } else {
         const Doer doer = checker->doer_of(Op::allocation, nullptr);
         block.records.push_back({block.begin, block.end, true, doer, checker->new_work(stream)});
     }

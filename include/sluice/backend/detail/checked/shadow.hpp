@@ -173,6 +173,10 @@ public:
             return;
         const auto [begin, number] = graves_.front();
         graves_.pop_front();
+        forget(begin, number);
+    }
+    /// Drops the block of that number, if it is still there.
+    void forget(std::uintptr_t begin, std::uint64_t number) {
         const auto place = blocks_.find(begin);
         if (place != blocks_.end() && place->second.number == number) {
             latest_ = nullptr;

@@ -19,7 +19,10 @@ checked::Range declared_range(const Memory& memory, bool writes) {
         range.partly = true; // As many rows as it holds.
         return range;
     } else if constexpr (has_span<const Memory>) {
-        return range_of_span(placed_span(memory), writes);
+        checked::Range range = range_of_span(placed_span(memory), writes);
+        // It may be where a buffer was before.
+        range.on_host = memory_kind_of<decltype(placed_span(memory))> == MemoryKind::host;
+        return range;
     } else if constexpr (requires { memory.values().data(); }) {
         checked::Range range = range_of_span(memory.values(), writes);
         range.partly = true;
