@@ -134,6 +134,36 @@ void CudaGraphContents::visit_words(cudaGraph_t graph, Visit&& visit) {
     }
 }
 
+SLUICE_BODY detail::List<CudaGraphContents::InnerMemory>
+CudaGraphContents::inner_memory_of(cudaGraph_t graph) {
+    detail::List<InnerMemory> inner;
+    for (const cudaGraphNode_t node : nodes_of(graph)) {
+        const cudaGraphNodeType type = type_of(node);
+        if (type == cudaGraphNodeTypeMemAlloc) {
+            cudaMemAllocNodeParams block{};
+            SLUICE_CUDA_CHECK(cudaGraphMemAllocNodeGetParams(node, &block));
+            inner.push_back({reinterpret_cast<std::uintptr_t>(block.dptr), block.bytesize, false});
+        } else if (type == cudaGraphNodeTypeMemFree) {
+            void* memory = nullptr;
+            SLUICE_CUDA_CHECK(cudaGraphMemFreeNodeGetParams(node, &memory));
+            for (InnerMemory& block : inner)
+                block.is_freed = block.is_freed || block.begin == reinterpret_cast<std::uintptr_t>(memory);
+        }
+    }
+    return inner;
+}
+
+// The number of the block that `address` is in; as many as there are where it is in none, or in one that is not freed, whose owner
+// knows the address.
+SLUICE_BODY std::size_t CudaGraphContents::place_in(const detail::List<InnerMemory>& inner,
+                                                    std::uintptr_t address) noexcept {
+    std::size_t place = 0;
+    while (place < inner.size() &&
+           !(inner[place].is_freed && address - inner[place].begin < inner[place].bytes))
+        ++place;
+    return place;
+}
+
 SLUICE_BODY std::uint64_t CudaGraphContents::signature(cudaGraph_t graph,
                                                        const std::vector<const void*>& own) {
     std::uint64_t hash = 0xcbf29ce484222325U; // FNV-1a
@@ -147,7 +177,8 @@ SLUICE_BODY std::uint64_t CudaGraphContents::signature(cudaGraph_t graph,
 SLUICE_BODY detail::List<CudaGraphContents::Word>
 CudaGraphContents::words_of(cudaGraph_t graph, const std::vector<const void*>& own) {
     detail::List<Word> words;
-    visit_words(graph, [&](const void* memory, std::size_t bytes, bool, const void* kernel) {
+    const detail::List<InnerMemory> inner = inner_memory_of(graph);
+    visit_words(graph, [&](const void* memory, std::size_t bytes, bool is_argument, const void* kernel) {
         Word word{std::string(static_cast<const char*>(memory), bytes), kernel, 0};
         if (kernel != nullptr && !words.empty() && words.back().kernel == kernel)
             word.argument = words.back().argument + 1;
@@ -159,6 +190,18 @@ CudaGraphContents::words_of(cudaGraph_t graph, const std::vector<const void*>& o
                 word.bytes.assign(1, static_cast<char>(place));
                 break;
             }
+        }
+        // An argument may be a structure with pointers among other things.
+        for (std::size_t offset = 0;
+             is_argument && !inner.empty() && offset + sizeof(pointer) <= word.bytes.size();
+             offset += sizeof(pointer)) {
+            std::uintptr_t address = 0;
+            std::memcpy(&address, word.bytes.data() + offset, sizeof(address));
+            const std::size_t place = place_in(inner, address);
+            if (place == inner.size())
+                continue;
+            address = (std::uintptr_t{place} + 1) << 48 | (address - inner[place].begin);
+            std::memcpy(word.bytes.data() + offset, &address, sizeof(address));
         }
         words.push_back(std::move(word));
     });
@@ -196,13 +239,16 @@ SLUICE_BODY std::string CudaGraphContents::difference(cudaGraph_t a, const std::
 
 SLUICE_BODY std::vector<const void*> CudaGraphContents::device_pointers(cudaGraph_t graph) {
     std::vector<const void*> pointers;
+    const detail::List<InnerMemory> inner = inner_memory_of(graph);
     visit_words(graph, [&](const void* memory, std::size_t bytes, bool is_argument, const void*) {
         // An argument may be a structure with pointers among other things: try each word of it.
         for (std::size_t offset = 0; is_argument && offset + sizeof(void*) <= bytes;
              offset += sizeof(void*)) {
             const void* pointer = nullptr;
             std::memcpy(&pointer, static_cast<const char*>(memory) + offset, sizeof(pointer));
-            if (pointer != nullptr && is_device_memory(pointer))
+            if (pointer != nullptr &&
+                place_in(inner, reinterpret_cast<std::uintptr_t>(pointer)) == inner.size() &&
+                is_device_memory(pointer))
                 pointers.push_back(pointer);
         }
     });
