@@ -37,10 +37,11 @@ struct GraphOptions {
     /// Hands each new executable to the device at once, instead of with its first replay.
     bool upload = true;
     /// For looking for a fault, slow: before each replay the work is captured again and compared with what will be
-    /// replayed, down to the arguments of kernels, and the device memory that it names is looked up. Where the work
-    /// has changed under its key, or memory has been freed, `run` throws. Bytes of a kernel's argument that stand for nothing, such
-    /// as those behind a structure's last member, count as well: give them a member. Empty: on a checked backend. Pipelines that
-    /// look for races do so in any case, and their error names the stage and the batch.
+    /// replayed, down to the arguments of kernels, and the device memory that it names is looked up. Memory that the work
+    /// allocates and frees in stream order may have another address in each capture. Where the work has changed under its
+    /// key, or memory has been freed, `run` throws. Bytes of a kernel's argument that stand for nothing, such as those behind
+    /// a structure's last member, count as well: give them a member. Empty: on a checked backend. Pipelines that look for
+    /// races do so in any case, and their error names the stage and the batch.
     std::optional<bool> check = {};
     /// So many first replays of each key capture the work again and compare it likewise, but replay what they have captured
     /// where it has changed: nothing is lost, and `GraphCounters::changes` tells. From a change on, four times as many do. What
