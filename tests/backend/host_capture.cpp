@@ -270,4 +270,38 @@ TEST_CASE("stream-ordered memory within a capture lives with the graph") {
     CHECK_FALSE(Host::is_device_memory(kept));
 }
 
+TEST_CASE("stream-ordered memory of a capture that its owner has not freed outlives the graph, and a failed "
+          "capture") {
+    const HostStream stream;
+    const Alive before = alive_now<Host>();
+    const std::size_t bytes_before = Host::device_memory_in_use();
+    const auto allocate = [&] {
+        return static_cast<unsigned char*>(Host::allocate_device(16, stream.get()));
+    };
+    for (const bool ordered : {false, true}) {
+        unsigned char *of_graph = nullptr, *of_failed = nullptr;
+        {
+            const OwnedGraph graph = captured(stream, [&] { of_graph = allocate(); });
+        }
+        (void)reason_of(stream, [&] {
+            of_failed = allocate();
+            stream.get()->capture()->invalidate("disturbed");
+        });
+        for (unsigned char* const memory : {of_graph, of_failed}) {
+            REQUIRE(Host::is_device_memory(memory));
+            Host::fill_bytes(memory, 1, 16, stream.get());
+            stream.sync();
+            CHECK(memory[15] == 1);
+            if (ordered)
+                Host::free_device(memory, stream.get());
+            else
+                Host::free_device(memory);
+            stream.sync();
+            CHECK_FALSE(Host::is_device_memory(memory));
+        }
+    }
+    CHECK(alive_now<Host>().device_allocations == before.device_allocations);
+    CHECK(Host::device_memory_in_use() == bytes_before);
+}
+
 } // namespace backend_host_capture

@@ -29,10 +29,10 @@ public:
         root_ = merged(merged(before, node), behind);
     }
     /// The block that `pointer` points into; null where there is none.
-    const Block* find(const void* pointer) const noexcept {
+    Block* find(const void* pointer) noexcept {
         const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-        const Node* last = nullptr; // that begins there or before
-        for (const Node* node = root_; node != nullptr;) {
+        Node* last = nullptr; // that begins there or before
+        for (Node* node = root_; node != nullptr;) {
             const bool begins = node->address <= address;
             last = begins ? node : last;
             node = begins ? node->behind : node->before;

@@ -48,6 +48,7 @@ inline void* allocate_for_user(std::size_t bytes) {
     return memory;
 }
 
+// Lives until both the graphs that have it and who allocated it have let it go.
 struct GraphMemory {
     explicit GraphMemory(std::size_t bytes)
         : memory(allocate(bytes, "device", Graphs::counts().device_allocations)) {
@@ -55,11 +56,17 @@ struct GraphMemory {
     }
     GraphMemory& operator=(GraphMemory&&) = delete;
     ~GraphMemory() {
-        MemoryMap::instance().remove(memory);
-        ::operator delete(memory, alignment);
+        if (MemoryMap::instance().let_go(memory, MemoryMap::Owner::graph))
+            ::operator delete(memory, alignment);
     }
     void* const memory;
 };
+
+inline void free_for_user(void* memory) noexcept {
+    if (MemoryMap::instance().let_go(memory, MemoryMap::Owner::user))
+        ::operator delete(memory, alignment);
+    Graphs::counts().device_allocations.remove();
+}
 
 inline void* allocate_for_graph(std::size_t bytes, Capture& capture) {
     detail::Shared<GraphMemory> owner = detail::make_shared_value<GraphMemory>(bytes);
@@ -67,7 +74,7 @@ inline void* allocate_for_graph(std::size_t bytes, Capture& capture) {
     try {
         capture.keep(std::move(owner), memory, bytes);
     } catch (...) { // The capture is of no use any longer.
-        Graphs::counts().device_allocations.remove();
+        free_for_user(memory);
         throw;
     }
     return memory;
@@ -288,12 +295,7 @@ SLUICE_BODY void* Functions::allocate_device(std::size_t bytes, NativeStream str
 
 SLUICE_BODY void Functions::free_device(void* memory) noexcept {
     disturb_by_free();
-    // A graph's memory goes with the graph.
-    if (!MemoryMap::instance().graph_owns(memory)) {
-        MemoryMap::instance().remove(memory);
-        ::operator delete(memory, alignment);
-    }
-    counts().device_allocations.remove();
+    free_for_user(memory);
 }
 
 SLUICE_BODY void Functions::free_device(void* memory, NativeStream stream) noexcept {
@@ -307,15 +309,12 @@ SLUICE_BODY void Functions::free_device(void* memory, NativeStream stream) noexc
                                 "would free it again");
         }
     }
-    // A graph's memory goes with the graph.
-    if (is_of_graph) {
-        counts().device_allocations.remove();
-        return;
-    }
-    // As a task, not at once: the caller may be a task of this stream, or what this stream waits for.
     counts().device_allocations.remove();
+    if (is_of_graph && !MemoryMap::instance().let_go(memory, MemoryMap::Owner::user))
+        return; // It goes with the graph.
+    // As a task, not at once: the caller may be a task of this stream, or what this stream waits for.
     const auto free_in_order = [memory] {
-        MemoryMap::instance().remove(memory);
+        (void)MemoryMap::instance().let_go(memory, MemoryMap::Owner::user);
         ::operator delete(memory, alignment);
     };
     try {
@@ -346,7 +345,7 @@ SLUICE_BODY bool Functions::retire_device(void* memory, bool ordered) noexcept {
         return false;
     if (!ordered)
         disturb_by_free();
-    MemoryMap::instance().remove(memory);
+    (void)MemoryMap::instance().let_go(memory, MemoryMap::Owner::user);
     counts().device_allocations.remove();
     return true;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 
 #include <sluice/backend/config.hpp>
@@ -27,10 +28,22 @@ public:
         bytes_ += bytes == 0 ? 1 : bytes;
     }
 
-    /// Forgets the block that begins at `memory`.
-    void remove(const void* memory) noexcept {
+    /// The block's user frees it, or the last graph that has it goes. Says whether it is to be deleted, and has forgotten it then;
+    /// otherwise the other one has it still, alone.
+    bool let_go(const void* memory, Owner who) noexcept {
         const std::lock_guard lock(mutex_);
+        if (auto* const block = blocks_.find(memory); block != nullptr) {
+            if (who == Owner::user && block->is_special) {
+                block->number = freed;
+                return false;
+            }
+            if (who == Owner::graph && block->number != freed) {
+                block->is_special = false;
+                return false;
+            }
+        }
         bytes_ -= blocks_.remove(memory).bytes;
+        return true;
     }
 
     /// How many bytes live now; a block of no bytes counts as one.
@@ -53,6 +66,8 @@ public:
     }
 
 private:
+    static constexpr std::uint64_t freed = 1; // the number of a graph's block whose user has freed it
+
     std::mutex mutex_;
     detail::MemoryBlocks blocks_;
     std::size_t bytes_ = 0;
