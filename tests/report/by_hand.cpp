@@ -146,6 +146,16 @@ TEST_CASE("by hand: latencies are finite") {
     CHECK(is_printed(to_html(timeline)));
 }
 
+TEST_CASE("by hand: a timeline's zero is finite") {
+    Timeline timeline;
+    timeline.set_clock_zero(-5);
+    CHECK(text_of([&] { timeline.set_clock_zero(none); }) ==
+          "Timeline::set_clock_zero: the zero is nan us; expected a finite time");
+    for (const double zero : {infinite, -infinite})
+        CHECK(contains(text_of([&] { timeline.set_clock_zero(zero); }), "inf us; expected a finite time"));
+    CHECK(timeline.clock_zero() == -5);
+}
+
 TEST_CASE("by hand: times that are refused are told in a few digits") {
     Timeline timeline;
     const std::size_t row = timeline.add_row("encode");
@@ -166,7 +176,7 @@ TEST_CASE("by hand: notes of a pipeline have tables of one length, and finite ti
     CHECK(text_of([] { (void)timeline_of(noted(20, 25)); }).empty());
     for (const double x : {none, infinite, -infinite}) {
         CHECK(contains(text_of([&] { (void)bound_of(noted(x, 25)); }),
-                       "bound_of: PipelineTimes::stages has a time of batch 2"));
+                       "bound_of: PipelineTimes::stages has a time of batch 2 whose 'begin' is "));
         CHECK(contains(text_of([&] { (void)timeline_of(noted(20, x)); }), "us; expected finite times"));
         PipelineTimes times = noted(20, 25);
         times.submits[1].waited = x;
@@ -176,6 +186,23 @@ TEST_CASE("by hand: notes of a pipeline have tables of one length, and finite ti
         times.fills.push_back({.batch = 6, .end = x});
         CHECK(
             contains(text_of([&] { (void)bound_of(times); }), "PipelineTimes::fills has a time of batch 6"));
+        for (const auto member :
+             {&StageTime::reading, &StageTime::made, &StageTime::used, &StageTime::results}) {
+            times = noted(20, 25);
+            times.submits[2].*member = x;
+            CHECK(contains(text_of([&] { (void)timeline_of(times); }),
+                           "PipelineTimes::submits has a time of batch 2"));
+        }
+        for (const auto member : {&FillTime::claimed, &FillTime::asked, &FillTime::given}) {
+            times = noted(20, 25);
+            times.fills.push_back({.batch = 6});
+            times.fills.back().*member = x;
+            CHECK(contains(text_of([&] { (void)bound_of(times); }),
+                           "PipelineTimes::fills has a time of batch 6"));
+        }
+        times = noted(20, 25);
+        times.pace = x;
+        CHECK(contains(text_of([&] { (void)bound_of(times); }), "bound_of: PipelineTimes::pace is "));
     }
     PipelineTimes times = noted(20, 25);
     times.stage_units.pop_back();
@@ -210,6 +237,16 @@ TEST_CASE("by hand: activities have stages that are named, and finite times") {
     CHECK(text_of([&] { (void)report_of(activities); }) ==
           "report_of: an activity lasts from nan us to 2 us; expected finite times");
     CHECK(contains(text_of([&] { add_rows(timeline, activities); }), "add_rows: an activity lasts from"));
+    activities.activities[0].stage = DeviceActivity::unknown;
+    CHECK(text_of([&] { assign_to_stages(activities, timeline); }) ==
+          "assign_to_stages: an activity lasts from nan us to 2 us; expected finite times");
+    activities.activities[0].begin = 1;
+    for (const double tolerance : {none, infinite, -infinite, -1.0}) {
+        CHECK(contains(text_of([&] { assign_to_stages(activities, timeline, tolerance); }),
+                       "assign_to_stages: the tolerance is "));
+    }
+    CHECK(text_of([&] { assign_to_stages(activities, timeline, -0.5); }) ==
+          "assign_to_stages: the tolerance is -0.5 us; expected a finite time of 0 or more");
     activities.activities.clear();
     activities.calls.push_back({.begin = 0, .end = infinite});
     CHECK(contains(text_of([&] { (void)report_of(activities); }),

@@ -74,7 +74,8 @@ struct DeviceActivities {
 /// launched them (`timeline_of`). An activity whose stage is known gets the batch of this stage's span in which its middle
 /// lies. One whose stage is not known gets the stage of the same device whose span it lies in: the only such one, or the
 /// one that other activities of the same stream have. Ends of spans are taken as exact to `tolerance` microseconds.
-/// \throws Error where the timeline does not know its `clock_zero`, and for a stage that has no name in `activities`.
+/// \throws Error where the timeline does not know its `clock_zero`, for a stage that has no name in `activities`, times that are
+/// not finite, and a tolerance below 0.
 void assign_to_stages(DeviceActivities& activities, const Timeline& timeline, double tolerance = 20);
 
 /// Adds a row for each stream on which `activities` has kernels, and one for each on which it has copies or fills: "kernels,

@@ -155,7 +155,13 @@ public:
 
     /// Says where the timeline's zero is on `std::chrono::steady_clock`, in microseconds since that clock's epoch. What was
     /// noted by this clock elsewhere, such as kernels, can then be put beside.
-    void set_clock_zero(double microseconds) noexcept { clock_zero_ = microseconds; }
+    /// \throws Error for one that is not finite.
+    void set_clock_zero(double microseconds) {
+        if (!is_finite(microseconds))
+            throw Error("Timeline::set_clock_zero: the zero is " + detail::numbers::shortest(microseconds) +
+                        " us; expected a finite time");
+        clock_zero_ = microseconds;
+    }
     /// As `set_clock_zero` said; 0 by default.
     double clock_zero() const noexcept { return clock_zero_; }
 

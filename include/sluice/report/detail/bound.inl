@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <sluice/report/detail/finite_times.inl>
 #include <sluice/report/detail/numbers.hpp>
 #include <sluice/report/detail/timeline_text.hpp>
 
@@ -18,22 +19,6 @@ struct StageWork {
     double period = 0;
     std::size_t count = 0;
 };
-
-/// That all times are finite: others have no order.
-inline void require_finite(const PipelineTimes& times, const char* function) {
-    const auto require = [&](const char* table, std::size_t batch, double begin, double end) {
-        if (begin - begin != 0 || end - end != 0)
-            throw Error(std::string(function) + ": PipelineTimes::" + table + " has a time of batch " +
-                        std::to_string(batch) + " from " + numbers::shortest(begin) + " us to " +
-                        numbers::shortest(end) + " us; expected finite times");
-    };
-    for (const StageTime& time : times.stages)
-        require("stages", time.batch, time.begin, time.end);
-    for (const StageTime& time : times.submits)
-        require("submits", time.batch, time.begin - time.waited, time.end);
-    for (const FillTime& fill : times.fills)
-        require("fills", fill.batch, fill.begin, fill.end);
-}
 
 /// Batches that were noted: stages that run once for several have fewer notes than others.
 inline std::size_t noted_batches(const PipelineTimes& times) {

@@ -154,9 +154,13 @@ inline std::uint32_t batch_by_time(const DeviceActivity& activity, const std::st
 
 inline void assign_to_stages(DeviceActivities& activities, const Timeline& timeline, double tolerance) {
     namespace parts = detail::device_activity;
+    if (!(tolerance >= 0 && tolerance - tolerance == 0))
+        throw Error("assign_to_stages: the tolerance is " + detail::numbers::shortest(tolerance) +
+                    " us; expected a finite time of 0 or more");
     if (timeline.spans().empty())
         return;
     parts::require_clock(timeline, "assign_to_stages");
+    parts::require_finite(activities, "assign_to_stages");
     for (const DeviceActivity& activity : activities.activities) {
         if (activity.stage >= activities.stages.size() && activity.stage != DeviceActivity::unknown)
             throw Error("assign_to_stages: an activity is of stage " + std::to_string(activity.stage) +
