@@ -28,6 +28,7 @@ Timeline rank(const std::string& device, double zero, std::size_t first) {
     timeline.add_value(timeline.add_counter("device memory", "B"), 10, 4096);
     timeline.add_missing_edge({0, first, 1, first + 1, "a race"});
     timeline.set_sentence("train bounds this.");
+    timeline.set_latencies({zero, 70});
     return timeline;
 }
 
@@ -84,6 +85,7 @@ TEST_CASE("rows of several timelines stand under their names on the axis of the 
     CHECK(merged.missing_edges()[1].from_row == 3);
     CHECK(merged.missing_edges()[1].to_row == 1);
     CHECK(merged.missing_edges()[1].to_batch == 8);
+    CHECK(merged.latencies() == std::vector<double>{1'000'100, 70, 1'000'000, 70});
     CHECK(merged.sentence() == "rank 0: train bounds this. rank 1: train bounds this.");
 }
 
@@ -104,6 +106,13 @@ TEST_CASE("timelines that say nothing of their zero share one, and empty ones ha
     CHECK(merged.rows().size() == 3);
     CHECK(merged.begin() == 0);
     CHECK(merge_timelines({}).rows().empty());
+
+    // Where all are empty it is theirs: what is added later can be put in its place.
+    Timeline late, later;
+    late.set_clock_zero(700);
+    later.set_clock_zero(800);
+    CHECK(merge_timelines({{"a", &empty}, {"b", &later}, {"c", &late}, {"d", &empty}}).clock_zero() == 700);
+    CHECK(merge_timelines({{"a", &late}, {"b", &later}}).clock_zero() == 700);
 }
 
 TEST_CASE("timelines on axes that cannot be compared are refused") {

@@ -12,14 +12,18 @@ inline std::string named(const NamedTimeline& part, const std::string& what) {
     return part.name.empty() ? what : part.name + ": " + what;
 }
 
-/// The earliest zero of those that have something at a time; 0 where none says where its own is.
+/// The earliest zero of those that have something at a time, or of those that say where theirs is; 0 where none says so.
 inline double common_zero(const std::vector<NamedTimeline>& timelines) {
     const NamedTimeline* first = nullptr;
+    double of_empty = 0;
     for (const NamedTimeline& part : timelines) {
         if (part.timeline == nullptr)
             throw Error("merge_timelines: the timeline '" + part.name + "' is a null pointer");
-        if (part.timeline->spans().empty() && part.timeline->values().empty())
+        if (part.timeline->spans().empty() && part.timeline->values().empty()) {
+            const double zero = part.timeline->clock_zero();
+            of_empty = of_empty == 0 || (zero != 0 && zero < of_empty) ? zero : of_empty;
             continue;
+        }
         if (first == nullptr) {
             first = &part;
             continue;
@@ -33,7 +37,7 @@ inline double common_zero(const std::vector<NamedTimeline>& timelines) {
         if (zero < before)
             first = &part;
     }
-    return first == nullptr ? 0 : first->timeline->clock_zero();
+    return first == nullptr ? of_empty : first->timeline->clock_zero();
 }
 
 /// Adds the times of a part, whose rows have the numbers `rows` in `merged`.
@@ -76,13 +80,17 @@ inline Timeline merge_timelines(const std::vector<NamedTimeline>& timelines, std
         }
     }
     std::string sentences;
+    std::vector<double> latencies;
     for (std::size_t i = 0; i < timelines.size(); ++i) {
         detail::merge::add_times(timelines[i], rows[i], merged);
+        const std::vector<double>& own = timelines[i].timeline->latencies();
+        latencies.insert(latencies.end(), own.begin(), own.end());
         const std::string& sentence = timelines[i].timeline->sentence();
         if (!sentence.empty())
             sentences += (sentences.empty() ? "" : " ") + detail::merge::named(timelines[i], sentence);
     }
     merged.set_sentence(std::move(sentences));
+    merged.set_latencies(std::move(latencies));
     return merged;
 }
 
