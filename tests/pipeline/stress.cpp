@@ -246,6 +246,12 @@ TEST_CASE("Contract 11: stress: what is refused") {
     const auto no_work = [](Schedule) { return std::vector<int>(3); };
     CHECK(contains(text_of([&] { verify_schedules(no_work, runs); }),
                    "handed no work to a stream of a checked backend"));
+    const auto no_results = [](Schedule schedule) {
+        (void)Chain{}(schedule);
+        return std::vector<int>{};
+    };
+    CHECK(contains(text_of([&] { verify_schedules(no_results, runs); }),
+                   "there are no results, expected at least one to be compared"));
     int calls = 0;
     const auto throws = [&](Schedule) -> std::vector<int> {
         if (++calls == 3)

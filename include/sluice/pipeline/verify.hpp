@@ -38,8 +38,8 @@ struct ScheduleVerdict {
 /// `run(Schedule)` starts from the same state each time, runs the work, and returns its results as a
 /// contiguous range of trivially copyable elements without padding, such as a `std::vector<float>` of losses
 /// and weights; a view of them serves, since they are copied before the next run. Each schedule runs `repeats` times: a race shows
-/// in some runs only. Throws what `run` throws, and `Error` where there is no schedule, not one repeat, or one run alone: nothing
-/// would have been compared.
+/// in some runs only. Throws what `run` throws, and `Error` where there is no schedule, not one repeat, one run alone, or no result
+/// in any run: nothing would have been compared.
 template <class Run>
 ScheduleVerdict verify_schedules(Run&& run,
                                  std::initializer_list<Schedule> schedules = {Schedule::serial,
@@ -62,7 +62,7 @@ struct StressRuns {
 ///
 /// `run(Schedule)` as above; it makes its pipelines and sources anew each time.
 /// \throws Error that names the schedule and the seed, with what `run` threw under stress nested in it; and where the runs
-/// used no checked backend. What the first run throws comes as it is.
+/// used no checked backend, or had no results. What the first run throws comes as it is.
 template <class Run>
 ScheduleVerdict verify_schedules(Run&& run, const StressRuns& runs,
                                  std::initializer_list<Schedule> schedules = {

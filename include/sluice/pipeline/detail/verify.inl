@@ -38,6 +38,12 @@ concept RunsWork = std::is_invocable_v<Run&, Schedule> &&
     std::span(results);
 };
 
+/// That there was something to compare in runs that do not differ.
+inline void require_results(const std::vector<unsigned char>& results) {
+    if (results.empty())
+        throw Error("verify_schedules: there are no results, expected at least one to be compared");
+}
+
 /// A copy of the results: what `run` returned may be a view of memory that its next call writes.
 template <class Results>
 std::vector<unsigned char> bytes_of(const Results& results) {
@@ -107,6 +113,8 @@ ScheduleVerdict verify_schedules(Run&& run, std::initializer_list<Schedule> sche
                                  to_string(*schedules.begin()) + ": " + how;
         }
     }
+    if (verdict.identical)
+        detail::require_results(expected);
     return verdict;
 }
 
@@ -149,6 +157,7 @@ ScheduleVerdict verify_schedules(Run&& run, const StressRuns& runs,
             "verify_schedules: the runs handed no work to a stream of a checked backend, which stress "
             "needs; compile the whole program with -DSLUICE_CHECKED=1");
     }
+    detail::require_results(expected);
     return {};
 }
 
