@@ -72,6 +72,18 @@ TEST_CASE("an error that is placed, or told after other words, keeps the call an
           "stage 'train': stage 'encode', batch 7: " + std::string(after.what()));
 }
 
+TEST_CASE("messages count in the singular and in the plural") {
+    CHECK(detail::counted("1", "row") == "1 row");
+    CHECK(detail::counted("0", "row") == "0 rows");
+    CHECK(detail::counted("21", "batch") == "21 batches");
+    CHECK(detail::counted("-1", "entry") == "-1 entries");
+    CHECK(detail::counted("1", "entry") == "1 entry");
+    CHECK(detail::counted_were("1", "launch") == "1 launch was");
+    CHECK(detail::counted_were("2", "launch") == "2 launches were");
+    CHECK(detail::there_are("1", "device") == "there is 1 device");
+    CHECK(detail::there_are("2", "device") == "there are 2 devices");
+}
+
 TEST_CASE("an error is caught as what it derives from") {
     try {
         throw Error("a sentence");

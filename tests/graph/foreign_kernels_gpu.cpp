@@ -101,7 +101,7 @@ TEST_CASE("kernels that the runtime does not know are captured, replayed and che
             add(s, number.data(), 3);
         });
     });
-    CHECK(contains(refusal, "from 1 operations to 2"));
+    CHECK(contains(refusal, "from 1 operation to 2"));
 
     std::vector<int> value(1);
     copy_and_wait(stream, value, number);

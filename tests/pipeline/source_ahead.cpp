@@ -343,7 +343,7 @@ TEST_CASE("Source: one that drops needs workers, and more slots than workers") {
               std::string::npos);
         CHECK(make({.workers = 1, .slots = 1, .when_ahead = when_ahead}) ==
               "a source that drops batches needs workers, and more slots than workers: one that each of them "
-              "fills, and one whose batch waits; got 1 workers and 1 slots");
+              "fills, and one whose batch waits; got 1 worker and 1 slot");
         CHECK(make({.workers = 1, .slots = 2, .when_ahead = when_ahead}).empty());
     }
 }

@@ -225,7 +225,7 @@ TEST_CASE("RaggedBatch: moving keeps the memory, and everything is given back") 
 
 TEST_CASE("RaggedBatch and RaggedWorkspace: capacities below 0") {
     CHECK(contains(text_of([] { RaggedBatch<float, B> batch({-1, 5}); }), "-1 rows and 5 values"));
-    CHECK(contains(text_of([] { RaggedPacker<float, B> packer({1, -5}); }), "1 rows and -5 values"));
+    CHECK(contains(text_of([] { RaggedPacker<float, B> packer({1, -5}); }), "1 row and -5 values"));
     CHECK(contains(text_of([] {
                        RaggedWorkspace<B> workspace(RaggedCapacity{1, -5});
                    }),

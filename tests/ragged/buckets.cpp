@@ -80,7 +80,7 @@ TEST_CASE("RaggedBuckets: what is too much, and ladders that go down") {
     CHECK_FALSE(text_of([&] { (void)buckets.bucket_for({17, 1}); }).empty());
     CHECK(text_of([&] {
               (void)buckets.bucket_for({-5, 1});
-          }) == "no bucket is for -5 rows and 1 values; expected 0 or more of each");
+          }) == "no bucket is for -5 rows and 1 value; expected 0 or more of each");
     CHECK_FALSE(text_of([&] { (void)buckets.index_for({1, -5}); }).empty());
     CHECK(contains(text_of([] { RaggedBuckets{{4, 16}, {3, 64}}; }), "from 4 rows and 16 values to 3 rows"));
     CHECK_FALSE(text_of([] { RaggedBuckets{{4, 16}, {4, 15}}; }).empty());

@@ -75,8 +75,8 @@ TEST_CASE("RaggedColumn: rows that differ from the batch's are refused") {
         return text;
     };
     CHECK(with({{1, 2}, {}, {3}}) == "");
-    CHECK(contains(with({{1, 2}, {3}, {}}), "row 1 has 1 values, and the row that it shares 0"));
-    CHECK(contains(with({{1}, {}, {3}}), "row 0 has 1 values, and the row that it shares 2"));
+    CHECK(contains(with({{1, 2}, {3}, {}}), "row 1 has 1 value, and the row that it shares 0"));
+    CHECK(contains(with({{1}, {}, {3}}), "row 0 has 1 value, and the row that it shares 2"));
     CHECK(contains(with({{1, 2}, {}}), "there are 2 rows, and 3 to be shared"));
     CHECK(contains(with({{1, 2}, {}, {3}, {}}), "there are 4 rows, and 3 to be shared"));
     CHECK(contains(text_of([&] { labels.pack_values(packer, std::span<const int>(std::vector<int>(4))); }),

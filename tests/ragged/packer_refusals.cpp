@@ -200,7 +200,7 @@ TEST_CASE("RaggedPacker: padded arrays of other sizes, and rows longer than thei
         return refusal(packer, [&](Packer& p) { p.pack_masked(six, width, std::vector<char>(mask, 1)); });
     };
     CHECK(contains(masked(3, 5), "mask holds 5 elements and the padded array 6"));
-    CHECK(contains(masked(4, 6), "holds 6 values; expected 1 rows of 4"));
+    CHECK(contains(masked(4, 6), "holds 6 values; expected 1 row of 4"));
     CHECK(contains(masked(0, 6), "width of 0; expected 1 or more"));
 }
 

@@ -280,7 +280,7 @@ TEST_CASE("reshape: conversions refuse what makes no sense") {
         "width of -6"));
     CHECK(
         contains(text([&] { ragged::from_padded(stream, batch, values.memory, 10, one.memory, workspace); }),
-                 "1 rows of 10"));
+                 "1 row of 10"));
     CHECK(
         contains(text([&] { ragged::from_padded(stream, batch, values.memory, 6, five.memory, workspace); }),
                  "room for 4"));

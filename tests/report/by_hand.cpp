@@ -207,7 +207,7 @@ TEST_CASE("by hand: notes of a pipeline have tables of one length, and finite ti
     PipelineTimes times = noted(20, 25);
     times.stage_units.pop_back();
     CHECK(text_of([&] { (void)timeline_of(times); }) ==
-          "timeline_of: PipelineTimes::stage_units has 1 entries, and there are 2 stages; expected one for "
+          "timeline_of: PipelineTimes::stage_units has 1 entry, and there are 2 stages; expected one for "
           "each");
     times = noted(20, 25);
     times.batches_a_run = {1, 1, 1};

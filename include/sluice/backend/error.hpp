@@ -88,6 +88,14 @@ inline constexpr int most_of_option = 1 << 20;
 void require_within(const std::string& what, long long value, long long least, long long most,
                     const char* least_means = nullptr);
 
+/// "1 row" or "2 rows", for a `number` in digits and a noun whose plural ends with an s; "1 row was" or "2 rows were"; "there is 1
+/// row" or "there are 2 rows".
+/// @{
+std::string counted(const std::string& number, const char* noun);
+std::string counted_were(const std::string& number, const char* noun);
+std::string there_are(const std::string& number, const char* noun);
+/// @}
+
 /// That the callable `what` is empty.
 [[noreturn]] void throw_empty(const char* what);
 /// Whether a callable is a null pointer or an empty `std::function`; a lambda, which converts to a pointer that is never null, isn't.

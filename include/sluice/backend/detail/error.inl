@@ -58,6 +58,29 @@ SLUICE_BODY void detail::throw_moved_from(const char* what) {
                 " was moved from or released; assign to it before it is used again");
 }
 
+// As few of the string's functions as will do: a compiler makes each where the headers are used alone.
+namespace detail {
+inline bool is_one(const std::string& number) { return number.size() == 1 && number[0] == '1'; }
+} // namespace detail
+
+SLUICE_BODY std::string detail::counted(const std::string& number, const char* noun) {
+    std::string text = number + " " + noun;
+    if (is_one(number))
+        return text;
+    const char last = text[text.size() - 1];
+    if (last == 'y')
+        text.resize(text.size() - 1);
+    return text + (last == 'y' ? "ies" : last == 'h' ? "es" : "s");
+}
+
+SLUICE_BODY std::string detail::counted_were(const std::string& number, const char* noun) {
+    return counted(number, noun) + (is_one(number) ? " was" : " were");
+}
+
+SLUICE_BODY std::string detail::there_are(const std::string& number, const char* noun) {
+    return (is_one(number) ? "there is " : "there are ") + counted(number, noun);
+}
+
 SLUICE_BODY void detail::throw_unnamed(const char* what, long long value, const char* names) {
     throw Error(std::string(what) + " is " + std::to_string(value) + ", which has no name; expected " +
                 names);

@@ -55,7 +55,8 @@ const SourceOptions<B>& require_options(const SourceOptions<B>& options) {
         throw Error(
             "a source that drops batches needs workers, and more slots than workers: one that each of them "
             "fills, and one whose batch waits; got " +
-            std::to_string(options.workers) + " workers and " + std::to_string(slots) + " slots");
+            detail::counted(std::to_string(options.workers), "worker") + " and " +
+            detail::counted(std::to_string(slots), "slot"));
     }
     return options;
 }
@@ -315,9 +316,9 @@ template <Backend B>
 void SourceCore<B>::throw_failure(const Slot& slot) {
     std::string what = "source: filling batch " + std::to_string(slot.index) + " failed: ";
     if (ledger_->skipped_in_a_row > 0)
-        what = "source: " + std::to_string(ledger_->skipped_in_a_row) +
-               " batches in a row were left out, and filling batch " + std::to_string(slot.index) +
-               " failed as well: ";
+        what = "source: " + detail::counted(std::to_string(ledger_->skipped_in_a_row), "batch") +
+               (ledger_->skipped_in_a_row == 1 ? " in a row was" : " in a row were") +
+               " left out, and filling batch " + std::to_string(slot.index) + " failed as well: ";
     try {
         std::rethrow_exception(slot.thrown);
     } catch (...) {

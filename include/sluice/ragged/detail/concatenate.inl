@@ -111,8 +111,9 @@ template <class Plan, class T, Backend B>
 void concatenate(BasicStreamRef<B> stream, const char* what, RaggedBatch<T, B>& out,
                  std::span<const RaggedView<const T>> parts, RaggedWorkspace<B>& workspace) {
     if (parts.empty() || parts.size() > most_parts) {
-        throw Error("ragged::" + std::string(what) + ": " + std::to_string(parts.size()) +
-                    " batches were given, expected 1 to " + std::to_string(most_parts));
+        throw Error("ragged::" + std::string(what) + ": " +
+                    sluice::detail::counted_were(std::to_string(parts.size()), "batch") +
+                    " given, expected 1 to " + std::to_string(most_parts));
     }
     const RaggedTarget<T> target = out.target();
     Plan plan{};

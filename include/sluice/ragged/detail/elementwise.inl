@@ -173,8 +173,9 @@ void apply_padded_into(Stream stream, const F& f, Out& out, RaggedView<const T> 
     if (width < 0)
         throw Error("ragged::apply_padded: the width is " + std::to_string(width) + ", expected 0 or more");
     if (width > 0 && static_cast<std::int64_t>(span.size()) / width < rows.row_capacity()) {
-        throw Error("ragged::apply_padded: the padded operand has " + std::to_string(span.size()) +
-                    " elements, expected at least " + std::to_string(rows.row_capacity()) + " rows of " +
+        throw Error("ragged::apply_padded: the padded operand has " +
+                    sluice::detail::counted(std::to_string(span.size()), "element") + ", expected at least " +
+                    sluice::detail::counted(std::to_string(rows.row_capacity()), "row") + " of " +
                     std::to_string(width));
     }
     using U = std::remove_const_t<typename decltype(span)::element_type>;

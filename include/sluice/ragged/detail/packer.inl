@@ -36,8 +36,8 @@ void RaggedPacker<T, B>::clear(RaggedCapacity capacity) {
     const RaggedLayout layout = RaggedLayout::of(capacity, sizeof(T));
     if (layout.bytes > block_.bytes()) {
         throw Error("RaggedPacker::clear: room for " + detail::ragged_amount(capacity.rows, capacity.values) +
-                    " takes " + std::to_string(layout.bytes) + " bytes, and the packer was made with " +
-                    std::to_string(block_.bytes()));
+                    " takes " + detail::counted(std::to_string(layout.bytes), "byte") +
+                    ", and the packer was made with " + std::to_string(block_.bytes()));
     }
     block_.wait();
     block_.changes();
@@ -128,14 +128,15 @@ void RaggedPacker<T, B>::pack(std::span<const T> values, const Lengths& lengths)
                         std::to_string(all[row]) + "; expected 0 or more");
         }
         if (length > left) {
-            throw Error("RaggedPacker::pack: the lengths add up to more than the " + std::to_string(total) +
-                        " values, from row " + std::to_string(row) + " on; expected the same");
+            throw Error("RaggedPacker::pack: the lengths add up to more than the " +
+                        detail::counted(std::to_string(total), "value") + ", from row " +
+                        std::to_string(row) + " on; expected the same");
         }
         left -= length;
     }
     if (left != 0) {
-        throw Error("RaggedPacker::pack: the lengths add up to " + std::to_string(total - left) +
-                    " and there are " + std::to_string(total) + " values; expected the same");
+        throw Error("RaggedPacker::pack: the lengths add up to " + std::to_string(total - left) + " and " +
+                    detail::there_are(std::to_string(total), "value") + "; expected the same");
     }
     require_room(static_cast<std::int64_t>(all.size()), total);
     const T* next = values.data();
@@ -169,15 +170,16 @@ void RaggedPacker<T, B>::pack_row_ids(std::span<const T> values, const Ids& row_
     detail::require_memory("RaggedPacker::pack_row_ids", "the values", values.data(), values.size());
     const auto ids = std::span(row_ids);
     if (ids.size() != values.size()) {
-        throw Error("RaggedPacker::pack_row_ids: there are " + std::to_string(ids.size()) + " row ids and " +
-                    std::to_string(values.size()) + " values; expected the same");
+        throw Error("RaggedPacker::pack_row_ids: " + detail::there_are(std::to_string(ids.size()), "row id") +
+                    " and " + detail::counted(std::to_string(values.size()), "value") +
+                    "; expected the same");
     }
     std::int64_t former = 0;
     for (std::size_t i = 0; i < ids.size(); ++i) {
         const std::int64_t id = detail::ragged_number(ids[i]);
         if (id < 0 || id >= rows) {
             throw Error("RaggedPacker::pack_row_ids: value " + std::to_string(i) + " is in row " +
-                        std::to_string(ids[i]) + ", of " + std::to_string(rows) + " rows");
+                        std::to_string(ids[i]) + ", of " + detail::counted(std::to_string(rows), "row"));
         }
         if (id < former) {
             throw Error("RaggedPacker::pack_row_ids: the rows decrease from " + std::to_string(former) +
@@ -187,7 +189,8 @@ void RaggedPacker<T, B>::pack_row_ids(std::span<const T> values, const Ids& row_
         former = id;
     }
     if (rows < 0)
-        throw Error("RaggedPacker::pack_row_ids: there cannot be " + std::to_string(rows) + " rows");
+        throw Error("RaggedPacker::pack_row_ids: there cannot be " +
+                    detail::counted(std::to_string(rows), "row"));
     require_room(rows, static_cast<std::int64_t>(values.size()));
     std::size_t begin = 0;
     for (std::int64_t row = 0; row < rows; ++row) {
@@ -206,8 +209,9 @@ inline void require_padded(const char* who, std::size_t size, std::int64_t width
     const bool whole = width >= 0 && (width == 0 || rows <= size / static_cast<std::size_t>(width)) &&
                        rows * static_cast<std::size_t>(width) == size;
     if (!whole) {
-        throw Error(std::string(who) + ": the padded array holds " + std::to_string(size) +
-                    " values; expected " + std::to_string(rows) + " rows of " + std::to_string(width));
+        throw Error(std::string(who) + ": the padded array holds " +
+                    detail::counted(std::to_string(size), "value") + "; expected " +
+                    detail::counted(std::to_string(rows), "row") + " of " + std::to_string(width));
     }
 }
 
@@ -245,9 +249,9 @@ void RaggedPacker<T, B>::pack_masked(std::span<const T> padded, std::int64_t wid
                     "; expected 1 or more");
     }
     if (real.size() != padded.size()) {
-        throw Error("RaggedPacker::pack_masked: the mask holds " + std::to_string(real.size()) +
-                    " elements and the padded array " + std::to_string(padded.size()) +
-                    "; expected the same");
+        throw Error("RaggedPacker::pack_masked: the mask holds " +
+                    detail::counted(std::to_string(real.size()), "element") + " and the padded array " +
+                    std::to_string(padded.size()) + "; expected the same");
     }
     const auto across = static_cast<std::size_t>(width);
     const std::size_t rows = padded.size() / across;

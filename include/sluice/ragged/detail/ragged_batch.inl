@@ -59,8 +59,8 @@ std::int64_t require_offsets(const char* who, std::span<const Offset> offsets, s
             longest = end - begin;
     }
     if (ragged_number(offsets.back()) != values) {
-        throw Error(what + "the offsets end at " + std::to_string(offsets.back()) + " and there are " +
-                    std::to_string(values) + " values; expected the same");
+        throw Error(what + "the offsets end at " + std::to_string(offsets.back()) + " and " +
+                    detail::there_are(std::to_string(values), "value") + "; expected the same");
     }
     return longest;
 }
@@ -101,8 +101,9 @@ std::vector<std::int64_t> RaggedBatch<T, B>::offsets_and_wait(BasicStreamRef<B> 
     const std::int64_t longest = detail::require_offsets(
         "a ragged batch", std::span<const std::int64_t>(result.data(), result.size()), held.values);
     if (longest != held.longest) {
-        throw Error("a ragged batch says that its longest row holds " + std::to_string(held.longest) +
-                    " values, and it holds " + std::to_string(longest));
+        throw Error("a ragged batch says that its longest row holds " +
+                    detail::counted(std::to_string(held.longest), "value") + ", and it holds " +
+                    std::to_string(longest));
     }
     return result;
 }
@@ -110,8 +111,8 @@ std::vector<std::int64_t> RaggedBatch<T, B>::offsets_and_wait(BasicStreamRef<B> 
 template <class U, Backend B>
 std::size_t RaggedColumn<U, B>::checked(std::int64_t values) {
     if (values < 0) {
-        throw Error("a ragged column cannot have room for " + std::to_string(values) +
-                    " values; expected 0 or more");
+        throw Error("a ragged column cannot have room for " +
+                    detail::counted(std::to_string(values), "value") + "; expected 0 or more");
     }
     return static_cast<std::size_t>(values);
 }
@@ -119,8 +120,8 @@ std::size_t RaggedColumn<U, B>::checked(std::int64_t values) {
 template <class U, Backend B>
 void RaggedColumn<U, B>::require_room(std::int64_t needed) const {
     if (needed > capacity()) {
-        throw Error("a ragged column has room for " + std::to_string(capacity()) +
-                    " values and the batch whose rows it shares for " + std::to_string(needed) +
+        throw Error("a ragged column has room for " + detail::counted(std::to_string(capacity()), "value") +
+                    " and the batch whose rows it shares for " + std::to_string(needed) +
                     "; expected as many at least");
     }
 }

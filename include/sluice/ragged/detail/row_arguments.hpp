@@ -113,9 +113,9 @@ BasicStreamRef<BackendOf<S>> ref_for(const S& stream, const char* operation,
 
 [[noreturn]] inline void refuse_size(const char* operation, const char* what, std::int64_t given,
                                      std::int64_t needed) {
-    throw Error(std::string("ragged::") + operation + ": " + what + " has room for " + std::to_string(given) +
-                " elements, expected at least " + std::to_string(needed) +
-                ", for as much as the rows have room for");
+    throw Error(std::string("ragged::") + operation + ": " + what + " has room for " +
+                sluice::detail::counted(std::to_string(given), "element") + ", expected at least " +
+                std::to_string(needed) + ", for as much as the rows have room for");
 }
 
 /// Memory with one element for each row that there is room for.

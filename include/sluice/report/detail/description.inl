@@ -143,7 +143,7 @@ inline std::string place_text(const StageDescription& stage) {
     if (stage.every > 1)
         text += ", " + std::to_string(stage.every) + " runs an output";
     if (stage.multiprocessors > 0)
-        text += ", " + std::to_string(stage.multiprocessors) + " multiprocessors";
+        text += ", " + detail::counted(std::to_string(stage.multiprocessors), "multiprocessor");
     return text + (stage.external_stream ? ", the caller's" : "");
 }
 
@@ -184,8 +184,8 @@ inline std::string to_dot(const PipelineDescription& description) {
     if (description.graphs != GraphedWork::none)
         text += std::string(", a graph ") +
                 (description.graphs == GraphedWork::steps ? "for all stages" : "a stage");
-    text += ", at most " + std::to_string(description.in_flight) +
-            " batches in flight\";\n  node [shape=box];\n  batch [shape=ellipse];\n";
+    text += ", at most " + detail::counted(std::to_string(description.in_flight), "batch") +
+            " in flight\";\n  node [shape=box];\n  batch [shape=ellipse];\n";
     const std::size_t count = description.stages.size();
     std::string arrows;
     for (std::size_t i = 0; i < count; ++i) {

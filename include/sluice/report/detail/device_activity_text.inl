@@ -68,7 +68,7 @@ inline std::string head_of(const ActivityReport& report) {
         head += timeline_text::shortened(report.title, table::line_columns) + '\n';
     const table::TimeUnit unit = table::unit_for(report.wall);
     head += table::four_digits(report.wall / unit.microseconds) + ' ' + unit.name + ", " +
-            table::count(report.count) + " kernels and copies\n";
+            table::count(report.count) + (report.count == 1 ? " kernel or copy\n" : " kernels and copies\n");
     head += "device: " + percent(report.device.compute_only) + " % compute only, " +
             percent(report.device.copy_only) + " % copy only, " + percent(report.device.both) + " % both, " +
             percent(report.device.neither) + " % neither\n";
@@ -88,15 +88,14 @@ inline std::string head_of(const ActivityReport& report) {
             '\n';
     }
     if (report.dropped > 0)
-        head += table::wrapped(table::count(report.dropped) +
-                               " records were lost, because there was no room for them.") +
+        head += table::wrapped(detail::counted_were(table::count(report.dropped), "record") +
+                               " lost, because there was no room for them.") +
                 '\n';
     if (report.silent_graphs > 0) {
-        head +=
-            table::wrapped("Of " + table::count(report.silent_graphs) +
-                           " launches of graphs nothing was recorded: begin to record before the graphs are "
-                           "instantiated.") +
-            '\n';
+        head += table::wrapped("Of " + detail::counted(table::count(report.silent_graphs), "launch") +
+                               " of graphs nothing was recorded: begin to record before the graphs are "
+                               "instantiated.") +
+                '\n';
     }
     return head;
 }

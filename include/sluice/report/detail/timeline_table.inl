@@ -29,8 +29,8 @@ inline void require_row(const char* member, std::size_t row, const TimelineRepor
     if (row < report.rows.size() || row == TimelineReport::no_row)
         return;
     throw Error(std::string("TimelineReport::") + member + " is row " + std::to_string(row) +
-                ", and the report has " + std::to_string(report.rows.size()) +
-                " rows; expected one of them, or TimelineReport::no_row");
+                ", and the report has " + detail::counted(std::to_string(report.rows.size()), "row") +
+                "; expected one of them, or TimelineReport::no_row");
 }
 
 /// A row as a reader knows it, where `other` is named too.

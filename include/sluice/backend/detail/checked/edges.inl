@@ -216,8 +216,8 @@ SLUICE_BODY std::string Checker::buffer_name(const Block& block, std::uintptr_t 
     if (!block.name.empty())
         return "'" + block.name + "'";
     char bytes[64];
-    std::snprintf(bytes, sizeof(bytes), "%zu bytes at %p", static_cast<std::size_t>(block.end - block.begin),
-                  reinterpret_cast<void*>(block.begin));
+    std::snprintf(bytes, sizeof(bytes), "%zu byte%s at %p", static_cast<std::size_t>(block.end - block.begin),
+                  block.end - block.begin == 1 ? "" : "s", reinterpret_cast<void*>(block.begin));
     bool shared = false;
     const std::string holders = words_of_holders(block, begin, end, shared);
     if (holders.empty())

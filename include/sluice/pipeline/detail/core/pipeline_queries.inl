@@ -17,8 +17,8 @@ template <Backend B>
 void PipelineCore<B>::require_stage(const char* what, std::size_t index) const {
     if (index >= core_.stages()) {
         throw Error(std::string("the ") + what + " of stage " + std::to_string(index) +
-                    " was asked for, of a pipeline of " + std::to_string(core_.stages()) +
-                    " stages, counted from 0");
+                    " was asked for, of a pipeline of " +
+                    detail::counted(std::to_string(core_.stages()), "stage") + ", counted from 0");
     }
 }
 
@@ -59,9 +59,10 @@ template <Backend B>
 std::string PipelineCore<B>::shares() const {
     std::string text;
     for (const SharedDevice& device : core_.streams.shares().devices()) {
-        text += (text.empty() ? "Of the " : " Of the ") + std::to_string(device.multiprocessors) +
-                " multiprocessors of device " + std::to_string(device.device) +
-                ", which it shares out in groups of " + std::to_string(device.unit);
+        text += (text.empty() ? "Of the " : " Of the ") +
+                detail::counted(std::to_string(device.multiprocessors), "multiprocessor") + " of device " +
+                std::to_string(device.device) + ", which it shares out in groups of " +
+                std::to_string(device.unit);
         const char* before = ", ";
         int rest = 0;
         for (std::size_t stage = 0; stage < core_.stages(); ++stage) {
