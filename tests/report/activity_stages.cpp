@@ -166,6 +166,16 @@ TEST_CASE("activities become rows of a timeline, by stream, kernels apart from c
     CHECK(alone.clock_zero() == zero + 2);
     CHECK(alone.begin() == 0);
     CHECK(alone.end() == 68);
+
+    // Values stay at their times.
+    Timeline counted;
+    counted.add_value(counted.add_counter("device memory", "B"), 5, 1);
+    CHECK(contains(text_of([&] { add_rows(counted, activities); }),
+                   "add_rows: the timeline '' does not say where its zero is"));
+    counted.set_clock_zero(zero);
+    add_rows(counted, activities);
+    CHECK(counted.clock_zero() == zero);
+    CHECK(counted.begin() == 2);
 }
 
 TEST_CASE("a slowdown that is none, and a kind of span that has no name, are refused") {

@@ -80,9 +80,9 @@ void assign_to_stages(DeviceActivities& activities, const Timeline& timeline, do
 
 /// Adds a row for each stream on which `activities` has kernels, and one for each on which it has copies or fills: "kernels,
 /// stream 7" of the unit "GPU 0". Where the timeline has spans already, only what was between its first begin and its last
-/// end is added; a timeline without spans begins with the first activity. Take reports of the timeline before: the rows of
-/// the stages and those of their kernels would both count.
-/// \throws Error where the timeline has spans, and does not know its `clock_zero`, and for times that are not finite.
+/// end is added; a timeline without spans and without values of counters begins with the first activity. Take reports of the
+/// timeline before: the rows of the stages and those of their kernels would both count.
+/// \throws Error where the timeline has spans or values, and does not know its `clock_zero`, and for times that are not finite.
 void add_rows(Timeline& timeline, const DeviceActivities& activities);
 
 /// Wall time by cause, in microseconds. Each instant counts once, for the first of the causes in this order that holds then,

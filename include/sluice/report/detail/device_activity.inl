@@ -198,6 +198,8 @@ inline void add_rows(Timeline& timeline, const DeviceActivities& activities) {
         parts::require_clock(timeline, "add_rows");
         begin = timeline.begin();
         end = timeline.end();
+    } else if (!timeline.values().empty()) {
+        parts::require_clock(timeline, "add_rows");
     } else if (!activities.activities.empty()) {
         double zero = activities.activities.front().begin;
         for (const DeviceActivity& activity : activities.activities)
