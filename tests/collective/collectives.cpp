@@ -159,7 +159,7 @@ TEST_CASE("all numbers of 16 bits come through float, and sums of them are round
     CHECK(upper.bits == 0x3f82);
 }
 
-TEST_CASE("extremes with NaN are NaN and zeros have their order, whichever rank has them") {
+TEST_CASE("extremes leave NaN out and zeros have their order, whichever rank has them") {
     if (!enough_devices(2))
         return;
     constexpr float nan = std::numeric_limits<float>::quiet_NaN();
@@ -181,12 +181,13 @@ TEST_CASE("extremes with NaN are NaN and zeros have their order, whichever rank 
                 std::vector<MyHalf> halves_found(half_some.size());
                 copy_and_wait(stream, found, memory);
                 copy_and_wait(stream, halves_found, halves);
-                for (std::size_t i = 0; i < 3; ++i)
-                    CHECK(std::isnan(found[i]));
+                CHECK(found[0] == 1);
+                CHECK(found[1] == 1);
+                CHECK(std::isnan(found[2]));
                 CHECK(same_bytes(std::vector<float>(found.begin() + 3, found.end()),
                                  least ? std::vector<float>{-0.0f, -0.0f, -3} : std::vector<float>{0, 0, 2}));
                 CHECK(same_bytes(halves_found, std::vector<MyHalf>{
-                                                   {0x7e00}, {0x7e00}, {std::uint16_t(least ? 0x8000 : 0)}}));
+                                                   {0x3c00}, {0x3c00}, {std::uint16_t(least ? 0x8000 : 0)}}));
             }
         }
     });

@@ -7,8 +7,8 @@
 namespace sluice {
 
 /// What a reduction makes of the ranks' elements at one place. On the Host backend, sums are made in the order of the
-/// ranks, so that the same number of ranks gives the same bits; a minimum or maximum is NaN where a rank's element is, and of
-/// zeros -0 is the less, whichever ranks have them. NCCL's leave NaN out, as `std::fmin` does, unless all ranks' are.
+/// ranks, so that the same number of ranks gives the same bits. A minimum or maximum leaves NaN out, as `std::fmin` does, unless
+/// all ranks' are, and of zeros -0 is the less, whichever ranks have them.
 enum class Reduction {
     sum,
     average, ///< the sum over the number of ranks; of floating-point elements only

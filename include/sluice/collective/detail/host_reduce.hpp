@@ -96,8 +96,8 @@ template <class T>
 T reduced(T a, T b, Reduction reduction) noexcept {
     if constexpr (std::is_floating_point_v<T>) {
         if (reduction == Reduction::minimum || reduction == Reduction::maximum) {
-            if (std::isnan(a) || std::isnan(b))
-                return std::isnan(a) ? a : b;
+            if (std::isnan(a) || std::isnan(b)) // left out, as by NCCL
+                return std::isnan(a) ? b : a;
             if (a == b)
                 return std::signbit(b) == (reduction == Reduction::minimum) ? b : a;
         }
