@@ -339,6 +339,12 @@ def test_second_derivatives_are_refused():
     loss = lambda p: sluice.giou_loss(p, sample.targets, sample.offsets)  # noqa: E731
     with pytest.raises(RuntimeError, match="giou_loss: a second derivative was asked for, and is not known"):
         torch.func.jvp(torch.func.grad(loss), (sample.predictions,), (sample.predictions,))
+    leaf = sample.predictions.requires_grad_()
+    found = loss(2 * leaf)
+    gradient, = torch.autograd.grad(found, leaf, create_graph=True)
+    assert torch.equal(gradient, torch.autograd.grad(loss(2 * leaf), leaf)[0])
+    with pytest.raises(RuntimeError, match="giou_loss: a second derivative was asked for, and is not known"):
+        (found + gradient.square().sum()).backward()
 
 
 def test_backward_without_a_saved_gradient():

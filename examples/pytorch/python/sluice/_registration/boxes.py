@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch.library import register_fake
 
-from sluice._registration.gradients import eager, ops, register_gradient
+from sluice._registration.gradients import eager, ops, register_gradient, without_second
 
 
 def real_type(predictions: torch.Tensor) -> torch.dtype:
@@ -69,7 +69,7 @@ def giou_backward(ctx, incoming, _):
     require_gradient(ctx)
     gradient, offsets = ctx.saved_tensors
     result = ops.giou_loss_backward(incoming, gradient, offsets, ctx.reduction, ctx.width, ctx.dtype)
-    return result, None, None, None, None, None
+    return without_second("giou_loss", result, incoming), None, None, None, None, None
 
 
 def save_giou_masked(ctx, inputs, output) -> tuple:
@@ -86,7 +86,7 @@ def giou_masked_backward(ctx, incoming, _, __):
     require_gradient(ctx)
     gradient, mask, counts = ctx.saved_tensors
     result = ops.giou_loss_masked_backward(incoming, gradient, mask, counts, ctx.reduction, ctx.dtype)
-    return result, None, None, None, None, None
+    return without_second("giou_loss", result, incoming), None, None, None, None, None
 
 
 def giou_forward(ctx, along, *_):

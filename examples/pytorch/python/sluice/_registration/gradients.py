@@ -33,6 +33,27 @@ def require_first(op: str) -> None:
         require_few(op, 1, "a second derivative", TransformType.Grad, TransformType.Jvp)
 
 
+class WithoutSecond(torch.autograd.Function):
+    """A gradient as it is, whose own gradient raises."""
+
+    @staticmethod
+    def forward(ctx: Any, op: str, gradient: torch.Tensor, incoming: torch.Tensor) -> torch.Tensor:
+        ctx.op = op
+        return gradient.view_as(gradient)
+
+    @staticmethod
+    def backward(ctx: Any, _: Any) -> Any:
+        raise RuntimeError(f"sluice.{ctx.op}: a second derivative was asked for, and is not known; expected a first one, or another loss")
+
+
+def without_second(op: str, gradient: torch.Tensor, incoming: torch.Tensor) -> torch.Tensor:
+    """A gradient by `create_graph=True`. Else a loss with a penalty on it would lack the penalty's part, without a word. `torch.func`'s
+    transforms are counted in the forward pass, see `require_first`."""
+    if not torch.is_grad_enabled() or torch._C._are_functorch_transforms_active():
+        return gradient
+    return WithoutSecond.apply(op, gradient.detach().requires_grad_(), incoming)
+
+
 def gradient_of(op: str, save: Callable, backward: Callable, forward: Callable) -> type[torch.autograd.Function]:
     """An operator with its gradient. `save` returns what both directions need; `forward(ctx, *tangents)` has None for an input
     that carries none."""
