@@ -24,6 +24,9 @@ WRONG = {  # values, offsets, and what is said of them
     "offsets of truths": (VALUES, OFFSETS.bool(), "offsets is of bool, expected integers"),
     "offsets of truths, of columns": (torch.rand(10, 2), OFFSETS.bool(), "offsets is of bool, expected integers"),
     "complex offsets, of columns": (torch.rand(10, 2), OFFSETS.to(torch.complex64), "offsets is of complex64, expected integers"),
+    "nested, with another uneven dimension": (
+        torch.nested.nested_tensor([torch.rand(2, 9), torch.rand(3, 9)], layout=torch.jagged).transpose(1, 2), None,
+        "dimension 2 of the nested tensor is the uneven one, expected dimension 1: transpose(1, 2)"),
     "nested offsets": (VALUES, torch.nested.nested_tensor([OFFSETS], layout=torch.jagged), "offsets is a nested tensor"),
 }
 BOXES = torch.tensor([[0.0, 0.0, 1.0, 1.0]]).expand(10, 4)
