@@ -60,6 +60,14 @@ SENTENCES = {
         BOXES, BOXES, [0, 11], reduction="row_mean"),
     "sluice.giou_loss_and_gradient: scale is 'a', expected a number": lambda: sluice.giou_loss_and_gradient(
         BOXES, BOXES, OFFSETS, scale="a"),
+    "sluice.giou_loss_and_gradient: scale is 1180591620717411303424, expected a number of 64 bits": lambda: sluice.giou_loss_and_gradient(
+        BOXES, BOXES, OFFSETS, scale=2 ** 70),
+    "sluice.giou_loss: dimension 2 of the nested tensor is the uneven one": lambda: sluice.giou_loss(
+        torch.rand(4, 4), torch.nested.nested_tensor([torch.rand(2, 4), torch.rand(2, 4)], layout=torch.jagged).transpose(1, 2)),
+    "sluice.augment: dtype is float64, expected float32, float16 or bfloat16": augment(dtype=torch.float64),
+    "sluice.augment: deviation is 'a', expected a number, or one for each channel": augment(deviation="a"),
+    "sluice.augment: std is [1.0, nan, 1.0], expected finite numbers": augment(std=[1.0, float("nan"), 1.0]),
+    "sluice.augment: fill is 1180591620717411303424, expected a number of 64 bits": augment(fill=2 ** 70),
     "sluice.augment: crop is 4, expected two integers": augment(crop=4),
     "sluice.augment: size is (4,), expected two integers": augment(size=(4,)),
     "sluice.augment: sigma is (0.1, 'a'), expected two numbers": augment(sigma=(0.1, "a")),
@@ -140,6 +148,23 @@ def test_offsets_of_any_integers(kind):
     for function in BY_ROW.values():
         found, expected = function(VALUES, offsets), function(VALUES, OFFSETS)
         assert all(map(torch.equal, *((each,) if isinstance(each, torch.Tensor) else each for each in (found, expected))))
+
+
+def test_numbers_of_numpy():
+    images = torch.randint(0, 255, (2, 3, 8, 8), dtype=torch.uint8)
+    plain = {"crop": (4, 4), "size": (6, 5), "degrees": (-3, 3.5), "sigma": (0.5, 1), "fill": 3, "mean": [1, 2, 3], "std": 2, "seed": 3}
+    arrays = {name: np.array(value) for name, value in plain.items()}  # numbers are of no dimension
+    single = {name: [np.float32(each) if isinstance(each, float) else np.int64(each) for each in value] if isinstance(value, (tuple, list))
+              else np.int16(value) for name, value in plain.items()}
+    for given in (arrays, single):
+        assert torch.equal(sluice.augment(images, IDS, **given), sluice.augment(images, IDS, **plain))
+        some = {name: given[name] for name in ("crop", "degrees", "sigma", "seed")}
+        assert torch.equal(sluice.augment_parameters(IDS, np.int32(2), np.array([8, 8]), **some),
+                           sluice.augment_parameters(IDS, 2, (8, 8), **{name: plain[name] for name in some}))
+    assert torch.equal(sluice.augment(images, IDS, **{**plain, "seed": torch.tensor(3)}), sluice.augment(images, IDS, **plain))
+    assert sluice.sample_ids(torch.arange(2), np.int64(3)).tolist() == [[0, 3], [1, 3]]
+    scaled = [sluice.giou_loss_and_gradient(BOXES, BOXES + 1, OFFSETS, scale=scale)[1] for scale in (2.0, np.float32(2), np.int64(2))]
+    assert torch.equal(scaled[0], scaled[1]) and torch.equal(scaled[0], scaled[2])
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])

@@ -8,6 +8,7 @@ from typing import Any, Callable, Optional, Sequence, Union
 import torch
 
 Offsets = Union[torch.Tensor, Sequence[int]]
+NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
 INTEGERS = (torch.int32, torch.int16, torch.int8, torch.uint8, torch.uint16, torch.uint32, torch.uint64)
 
 
@@ -68,10 +69,29 @@ def require_one_tensor(name: str, **given: torch.Tensor) -> None:
             raise RuntimeError(f"sluice.{name}: {argument} is a nested tensor, expected a dense one")
 
 
-def require_pairs(name: str, kinds: Any, expected: str, **given: Any) -> None:
+def of_numpy(value: Any) -> Any:
+    """What an array or a number of NumPy's is to Python."""
+    return value.tolist() if hasattr(value, "__array__") and not isinstance(value, torch.Tensor) and hasattr(value, "tolist") else value
+
+
+def pairs_of(name: str, kinds: Any, expected: str, **given: Any) -> list[tuple[Any, Any]]:
+    """Each as two numbers of Python's."""
+    pairs = []
     for argument, value in given.items():
-        if not isinstance(value, Sequence) or len(value) != 2 or not all(isinstance(each, kinds) and fits(each) for each in value):
+        pair = of_numpy(value)
+        pair = tuple(map(of_numpy, pair)) if isinstance(pair, Sequence) and not isinstance(pair, (str, bytes)) else ()
+        if len(pair) != 2 or not all(isinstance(each, kinds) and fits(each) for each in pair):
             raise RuntimeError(f"sluice.{name}: {argument} is {shown(value)}, expected {expected}")
+        pairs.append(pair)
+    return pairs
+
+
+def number_of(name: str, argument: str, value: Any) -> Any:
+    """Of Python or NumPy, as Python's."""
+    number = of_numpy(value)
+    if not isinstance(number, NUMBERS) or not fits(number):
+        raise RuntimeError(f"sluice.{name}: {argument} is {shown(value)}, expected a number{'' if fits(number) else ' of 64 bits'}")
+    return number
 
 
 def fits(value: Any) -> bool:

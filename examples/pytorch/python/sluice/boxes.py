@@ -8,14 +8,13 @@ import torch
 
 from sluice._registration.boxes import giou_gradient, giou_masked_gradient
 from sluice._registration.gradients import is_forward, require_first
-from sluice.arguments import Offsets, fits, in_name_of, require_kind, require_one_tensor, require_tensors
+from sluice.arguments import Offsets, in_name_of, number_of, require_kind, require_one_tensor, require_tensors
 from sluice.rows import parts_of
 
 giou_masked = in_name_of("giou_loss", "giou_loss_masked", giou_masked_gradient.apply)
 giou_masked_plain = in_name_of("giou_loss", "giou_loss_masked", torch.ops.sluice.giou_loss_masked)
 giou_masked_at_once = in_name_of("giou_loss_and_gradient", "giou_loss_masked", torch.ops.sluice.giou_loss_masked)
 giou_at_once = in_name_of("giou_loss_and_gradient", "giou_loss", torch.ops.sluice.giou_loss)
-NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
 FORMULAS, REDUCTIONS = "'torchvision' or 'article'", "'mean', 'sum', 'row_mean' or 'row_sum'"
 
 
@@ -99,9 +98,7 @@ def giou_loss_and_gradient(predictions: torch.Tensor, targets: torch.Tensor, off
     would be multiplied with, such as a gradient scaler's factor.
     """
     require_no_gradient("giou_loss_and_gradient", predictions, targets, mask, formula, reduction)
-    if not isinstance(scale, NUMBERS) or not fits(scale):
-        scale = None if isinstance(scale, int) else scale
-        require_kind("giou_loss_and_gradient", NUMBERS, "a number", scale=scale)
+    scale = number_of("giou_loss_and_gradient", "scale", scale)
     predictions = predictions.detach()
     if predictions.is_nested:
         raise RuntimeError("sluice.giou_loss_and_gradient: predictions is nested; expected its values, and the targets' offsets")

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any, Optional, Sequence, Union
 
 import torch
 
 from sluice.arguments import INTEGERS as INTEGER_TYPES
-from sluice.arguments import fits, integer_of, require_kind, require_one_tensor, require_pairs, require_tensors, shown
+from sluice.arguments import (
+    NUMBERS, fits, integer_of, number_of, of_numpy, pairs_of, require_kind, require_one_tensor, require_tensors, shown)
 
 Pair = tuple[int, int]
 Range = tuple[float, float]
 Numbers = Union[float, Sequence[float]]
 INTEGERS = (int, torch.SymInt)
-NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
-
-
-def seed_of(name: str, seed: Any) -> int:
-    seed = integer_of(name, "seed", seed)
-    if not -2 ** 63 <= seed < 2 ** 63:
-        raise RuntimeError(f"sluice.{name}: seed is {seed}, expected one of 64 bits")
-    return seed
+TYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
 def sample_ids(samples: torch.Tensor, epoch: Union[int, torch.Tensor] = 0) -> torch.Tensor:
@@ -37,7 +32,7 @@ def sample_ids(samples: torch.Tensor, epoch: Union[int, torch.Tensor] = 0) -> to
         raise RuntimeError(f"sluice.sample_ids: samples has shape {list(samples.shape)}, expected [images]")
     samples = samples.long()
     if not isinstance(epoch, torch.Tensor):
-        require_kind("sample_ids", INTEGERS, "an integer", epoch=epoch)
+        epoch = integer_of("sample_ids", "epoch", epoch)
         if isinstance(epoch, int) and not 0 <= epoch < 2 ** 32:
             raise RuntimeError(f"sluice.sample_ids: epoch is {epoch}, expected 0 to 4294967295")
         epoch = torch.full_like(samples, epoch)
@@ -64,44 +59,57 @@ def augment(images: torch.Tensor, samples: torch.Tensor, *, seed: int = 0, crop:
     """
     require_tensors("augment", images=images, samples=samples)
     require_one_tensor("augment", images=images, samples=samples)
-    require_pairs("augment", INTEGERS, "two integers", crop=crop, size=size)
-    require_pairs("augment", NUMBERS, "two numbers", degrees=degrees, sigma=sigma)
-    require_kind("augment", NUMBERS, "a number", fill=fill)
-    seed = seed_of("augment", seed)
+    crop, size = pairs_of("augment", INTEGERS, "two integers", crop=crop, size=size)
+    degrees, sigma = pairs_of("augment", NUMBERS, "two numbers", degrees=degrees, sigma=sigma)
+    fill, seed = number_of("augment", "fill", fill), integer_of("augment", "seed", seed)
     kind = images.device.type
     if dtype is None:
         wanted = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
         dtype = wanted if wanted in (torch.float16, torch.bfloat16) else torch.float32
     require_kind("augment", torch.dtype, "a torch.dtype", dtype=dtype)
+    if dtype not in TYPES:
+        raise RuntimeError(f"sluice.augment: dtype is {str(dtype)[6:]}, expected float32, float16 or bfloat16")
+    of_std = "std"  # what the caller names it
     if deviation is not None:
         if not isinstance(std, (int, float)) or std != 1.0:
             raise RuntimeError(f"sluice.augment: std is {std} and deviation {deviation}, expected one of them")
-        std = deviation
-    mean, std = of_numpy("mean", mean, images), of_numpy("std", std, images)
+        of_std, std = "deviation", deviation
+    mean, std = numbers_by_channel("mean", mean, images), numbers_by_channel(of_std, std, images)
     by_channel = isinstance(mean, (Sequence, torch.Tensor)) or isinstance(std, (Sequence, torch.Tensor))
     at_once = not by_channel and dtype != torch.bfloat16
     result = torch.ops.sluice.augment(images, samples, seed, crop[0], crop[1], degrees[0], degrees[1], sigma[0], sigma[1], size[0],
                                       size[1], fill, 0.0 if by_channel else mean, 1.0 if by_channel else std,
                                       dtype if at_once else torch.float32)
     if by_channel:
-        shift, scale = of_channels("mean", mean, result), of_channels("std", std, result)
-        if not torch.compiler.is_compiling() and not isinstance(std, torch.Tensor) and not all(numbers_of(std)):
-            raise RuntimeError(f"sluice.augment: std is {std}, expected numbers other than 0")
+        shift, scale = of_channels("mean", mean, result), of_channels(of_std, std, result)
+        if not torch.compiler.is_compiling():
+            require_finite("mean", mean)
+            require_finite(of_std, std)
+            if not isinstance(std, torch.Tensor) and not all(numbers_of(std)):
+                raise RuntimeError(f"sluice.augment: {of_std} is {std}, expected numbers other than 0")
         result = result.sub_(shift).div_(scale)
     return result.to(dtype)
 
 
-def of_numpy(name: str, numbers: Any, like: torch.Tensor) -> Any:
+def numbers_by_channel(name: str, given: Any, like: torch.Tensor) -> Any:
     """An array's numbers as a list: what it holds may change."""
-    numbers = numbers.tolist() if hasattr(numbers, "__array__") and not isinstance(numbers, torch.Tensor) else numbers
+    numbers = of_numpy(given)
     if isinstance(numbers, torch.Tensor):
         require_tensors("augment", **{name: numbers})
         require_one_tensor("augment", **{name: numbers})
         if numbers.is_complex() or numbers.is_meta != like.is_meta:
             raise RuntimeError(f"sluice.augment: {name} is {shown(numbers)}, expected real numbers on a device")
-    elif isinstance(numbers, bytes) or not all(isinstance(each, NUMBERS) and fits(each) for each in numbers_of(numbers)):
-        raise RuntimeError(f"sluice.augment: {name} is {shown(numbers)}, expected a number, or one for each channel")
+        return numbers
+    if isinstance(numbers, Sequence) and not isinstance(numbers, (str, bytes)):
+        numbers = [of_numpy(each) for each in numbers]
+    if isinstance(numbers, bytes) or not all(isinstance(each, NUMBERS) and fits(each) for each in numbers_of(numbers)):
+        raise RuntimeError(f"sluice.augment: {name} is {shown(given)}, expected a number, or one for each channel")
     return numbers
+
+
+def require_finite(name: str, numbers: Any) -> None:
+    if not isinstance(numbers, torch.Tensor) and not all(map(math.isfinite, numbers_of(numbers))):
+        raise RuntimeError(f"sluice.augment: {name} is {numbers}, expected finite numbers")
 
 
 def numbers_of(numbers: Numbers) -> Sequence[float]:
@@ -131,8 +139,8 @@ def augment_parameters(samples: torch.Tensor, count: int, image: Pair, *, seed: 
     pixels (height, width)."""
     require_tensors("augment_parameters", samples=samples)
     require_one_tensor("augment_parameters", samples=samples)
-    require_pairs("augment_parameters", INTEGERS, "two integers", crop=crop, image=image)
-    require_pairs("augment_parameters", NUMBERS, "two numbers", degrees=degrees, sigma=sigma)
-    count, seed = integer_of("augment_parameters", "count", count), seed_of("augment_parameters", seed)
+    crop, image = pairs_of("augment_parameters", INTEGERS, "two integers", crop=crop, image=image)
+    degrees, sigma = pairs_of("augment_parameters", NUMBERS, "two numbers", degrees=degrees, sigma=sigma)
+    count, seed = integer_of("augment_parameters", "count", count), integer_of("augment_parameters", "seed", seed)
     return torch.ops.sluice.augment_parameters(samples, count, image[0], image[1], seed, crop[0], crop[1], degrees[0],
                                                degrees[1], sigma[0], sigma[1])
