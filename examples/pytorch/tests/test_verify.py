@@ -45,6 +45,14 @@ def test_state_is_put_back_in_place(device):
     assert learner.optimizer.state[weight]["momentum_buffer"] is momentum
 
 
+def test_state_by_an_iterator(device):
+    """In each epoch."""
+    learner = Learner(device, torch.optim.SGD, momentum=0.9)
+    run = sluice.pipeline(learner.step, device=device, verify=True, state=(each for each in (learner.model, learner.optimizer)))
+    for _ in range(2):
+        list(run([torch.rand(5, 6)] * 9))
+
+
 def test_nan_is_nan(device):
     values = (float("nan"), complex("nan"), "text", None)
 

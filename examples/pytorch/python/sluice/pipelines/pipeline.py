@@ -69,6 +69,8 @@ class Pipeline(Iteration, Submission, Layout):
                  timed_batches: int) -> None:
         if hasattr(state, "state_dict"):
             state = [state]
+        elif hasattr(state, "__iter__"):
+            state = list(state)  # an iterator has it once
         require_valid(stages, schedule, state, timed_batches)
         reuse, verify = flag_of("pipeline", "reuse", reuse), flag_of("pipeline", "verify", verify)
         self.schedule = schedule
