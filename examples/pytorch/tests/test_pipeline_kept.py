@@ -155,3 +155,25 @@ def test_a_batch_that_passes_through(device):
     run = sluice.pipeline(lambda x: (x, x * 2), lambda x, y: (x, y, x + y), device=device)
     for i, (x, y, both) in enumerate(run([torch.full((2,), float(i)) for i in range(9)])):
         assert (x[0].item(), y[0].item(), both[0].item()) == (i, 2 * i, 3 * i)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_results_that_lie_over_each_other(by_library, schedule):
+    """By graphs too, and where they are what a stage was given, or keeps."""
+    total = torch.zeros(4)
+
+    def views(x):
+        y = x + 1
+        return y, y, y[:2], y[1:].view(torch.int32), x, x[1:3], total.add_(x), total[1:], y.expand(64, 4), 3, None
+
+    run = sluice.pipeline(sluice.stage(lambda x: x * 2, graph=False), views, schedule=schedule, device=GraphingDevice())
+    for number, (y, same, first, bits, x, inner, whole, rest, long, *_) in enumerate(run([torch.full((4,), float(i)) for i in range(60)])):
+        assert y.tolist() == [2.0 * number + 1] * 4 and x.tolist() == [2.0 * number] * 4 and long[-1].equal(y)
+        assert long.untyped_storage().nbytes() < 256
+        assert whole.tolist() == [number * (number + 1.0)] * 4 or schedule in ("serial", "automatic")
+        for one, other in ((y[0], first[0]), (y[1], bits.view(torch.float32)[0]), (first[1], same[1]), (x[2], inner[1]), (whole[1], rest[0]),
+                           (y[3], long[7, 3])):
+            one.fill_(-5.0)
+            assert other.item() == -5.0, number
+        whole[1] = 0.0 if schedule in ("serial", "automatic") else -5.0
+    assert schedule != "graphed" or run.stages[1].graphs.replays > 40

@@ -14,6 +14,7 @@ from typing import Any, Callable, Optional, Sequence
 
 import torch
 
+from sluice.pipelines.copies import copied_where
 from sluice.pipelines.devices import Device
 from sluice.pipelines.forms import Form
 from sluice.pipelines.guards import Surroundings
@@ -363,9 +364,9 @@ class StageGraphs:
 
     @staticmethod
     def copied(outputs: Any) -> Any:
-        if type(outputs) is torch.Tensor and not outputs.requires_grad:
+        if type(outputs) is torch.Tensor and not outputs.requires_grad and outputs.is_contiguous():
             return outputs.clone()
-        return map_tensors(lambda tensor: tensor.detach().clone(), outputs)
+        return copied_where(lambda tensor: True, map_tensors(lambda tensor: tensor.detach() if tensor.requires_grad else tensor, outputs))
 
 
 def near(first: list[torch.Tensor], second: list[torch.Tensor]) -> bool:

@@ -6,6 +6,7 @@ from typing import Any, Iterable, Sequence
 
 import torch
 
+from sluice.pipelines.copies import copied_where
 from sluice.pipelines.devices import Device
 from sluice.pipelines.holders import as_tensor, count, storages_of
 from sluice.pipelines.intake import Intake
@@ -40,12 +41,11 @@ class Memory:
         made = [self.intake.made[slot], *(running.made[slot] for running in self.stages)]
         shared = {storage._cdata for storages in made for storage in storages}
 
-        def own(tensor: torch.Tensor) -> torch.Tensor:
+        def is_shared(tensor: torch.Tensor) -> bool:
             own = self.own_of(slot, storages_of((tensor,)))
-            is_own = len(own) > 0 and not any(storage._cdata in shared for storage in own)
-            return with_attributes(tensor.detach() if is_own else tensor.detach().clone(), tensor)
+            return not own or any(storage._cdata in shared for storage in own)
 
-        return map_tensors(own, outputs)
+        return copied_where(is_shared, map_tensors(lambda tensor: with_attributes(tensor.detach(), tensor), outputs))
 
     def give_away(self, storages: Iterable[Any]) -> None:
         """Memory of batches that are over: freed, unless the program holds it, which may free it at any time."""

@@ -14,9 +14,10 @@ from typing import Any, Callable, Optional, Sequence
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from sluice.pipelines.copies import copied_where
 from sluice.pipelines.devices import Device
 from sluice.pipelines.reach import Reach
-from sluice.pipelines.trees import held_by, is_plain, map_tensors, tensors_of, version_of, with_attributes
+from sluice.pipelines.trees import held_by, is_plain, tensors_of, version_of
 from sluice.pipelines.watching import Operations, Watch, storages_of
 
 CALLS = 3  # of each stage that are looked at: one that compiles what there is to compile, one for Python, one for operations
@@ -257,16 +258,14 @@ def copying(function: Callable, addresses: set[int]) -> Callable:
 
 
 def copied(results: Any, addresses: Optional[set[int]]) -> Any:
-    def of_tensor(tensor: torch.Tensor) -> torch.Tensor:
+    def is_written(tensor: torch.Tensor) -> bool:
         if not is_plain(tensor):
-            return tensor
+            return False
         if addresses is None:  # a leaf that requires a gradient is one whose gradient is read
-            is_written = not tensor.requires_grad or isinstance(tensor, torch.nn.Parameter)
-        else:
-            is_written = tensor.untyped_storage().data_ptr() in addresses
-        return with_attributes(tensor.clone(), tensor) if is_written else tensor
+            return not tensor.requires_grad or isinstance(tensor, torch.nn.Parameter)
+        return tensor.untyped_storage().data_ptr() in addresses
 
-    return map_tensors(of_tensor, results)
+    return copied_where(is_written, results)
 
 
 def tried(work: Callable[[], Any]) -> Any:
