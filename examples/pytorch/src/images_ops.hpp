@@ -115,11 +115,12 @@ Tensor augment_images(Tensor images, Tensor samples, SLUICE_TORCH_RANGES, std::i
     const Tensor ids = sample_ids(op, samples, images.size(0));
     const bool interleaved = is_interleaved(images);
     const Tensor held = interleaved ? images : torch::stable::contiguous(images);
-    Tensor out =
-        torch::stable::empty(std::vector<std::int64_t>{images.size(0), images.size(1), height, width}, type,
-                             std::nullopt, images.device(), std::nullopt,
-                             interleaved ? torch::headeronly::MemoryFormat::ChannelsLast
-                                         : torch::headeronly::MemoryFormat::Contiguous);
+    const std::vector<std::int64_t> shape_out{images.size(0), images.size(1), height, width};
+    Tensor out = made(shape_out, type, [&] {
+        return torch::stable::empty(shape_out, type, std::nullopt, images.device(), std::nullopt,
+                                    interleaved ? torch::headeronly::MemoryFormat::ChannelsLast
+                                                : torch::headeronly::MemoryFormat::Contiguous);
+    });
     if (images.size(0) == 0)
         return out;
     const auto layout = interleaved ? augment::Layout::interleaved : augment::Layout::planar;

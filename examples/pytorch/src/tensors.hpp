@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <string>
 #include <vector>
@@ -111,8 +112,22 @@ inline Tensor packed(const Tensor& tensor, std::size_t alignment) {
     return result;
 }
 
+/// What `make` returns, a new tensor. Of PyTorch's own exception only the log has the words: its C interface tells that there was one.
+template <typename Make>
+Tensor made(const std::vector<std::int64_t>& shape, ScalarType type, const Make& make) {
+    try {
+        return make();
+    } catch (const std::exception&) {
+        std::string text;
+        for (std::int64_t extent : shape)
+            text += (text.empty() ? "" : ", ") + std::to_string(extent);
+        throw sluice::Error("sluice: PyTorch made no tensor of shape [" + text + "] and " + text_of(type) +
+                            ", expected memory for it; its log says why");
+    }
+}
+
 inline Tensor empty_on(const Tensor& like, const std::vector<std::int64_t>& shape, ScalarType type) {
-    return torch::stable::new_empty(like, shape, type);
+    return made(shape, type, [&] { return torch::stable::new_empty(like, shape, type); });
 }
 
 /// Offsets of rows: [rows + 1] of int64 on the device of `like`, without gaps.

@@ -87,6 +87,13 @@ SENTENCES = {
     "sluice.sample_ids: samples has shape [], expected [images]": lambda: sluice.sample_ids(torch.tensor(1)),
     "sluice.sample_ids: samples is of bool, expected integers": lambda: sluice.sample_ids(torch.ones(2, dtype=torch.bool)),
     "sluice.row_expand: size is 1180591620717411303424, expected one of 64 bits": lambda: sluice.row_expand(VALUES[:3], OFFSETS, 2 ** 70),
+    "sluice.row_expand: size is 4611686018427387904, expected fewer than 2^63 numbers": lambda: sluice.row_expand(
+        torch.rand(3, 2), OFFSETS, 2 ** 62),
+    "sluice: PyTorch made no tensor of shape [4611686018427387904] and float32, expected memory for it": lambda: sluice.row_expand(
+        VALUES[:3], OFFSETS, 2 ** 62),
+    "sluice: PyTorch made no tensor of shape [16, 3, 1048576, 1048576] and float32, expected memory": lambda: sluice.augment(
+        IMAGES[:1].expand(16, -1, -1, -1), IDS[:1], crop=(4, 4), size=(2 ** 20, 2 ** 20)),
+    "sluice.row_expand: of_rows has shape [], expected [3]": lambda: sluice.row_expand(torch.tensor(1.0), OFFSETS, 10),
     "sluice.row_expand: size is tensor([10, 1]), expected an integer": lambda: sluice.row_expand(
         torch.rand(3, 2), OFFSETS, torch.tensor([10, 1])),
     "sluice.row_expand: size is tensor(10.), expected an integer": lambda: sluice.row_expand(VALUES[:3], OFFSETS, torch.tensor(10.0)),

@@ -9,12 +9,13 @@ so do offsets that make no sense, and on a GPU these make results NaN (of intege
 
 from __future__ import annotations
 
+import math
 from typing import Any, Callable, Optional, Sequence
 
 import torch
 
 from sluice._registration.gradients import eager
-from sluice.arguments import Offsets, flag_of, in_name_of, integer_of, offsets_of, require_tensors
+from sluice.arguments import Offsets, fits, flag_of, in_name_of, integer_of, offsets_of, require_tensors
 
 eager_sum, eager_max, eager_softmax = eager["row_sum"], eager["row_max"], eager["row_softmax"]
 eager_sort, eager_expand = eager["row_sort"], eager["row_expand"]
@@ -229,6 +230,8 @@ def row_expand(of_rows: torch.Tensor, offsets: Offsets, size: int) -> torch.Tens
     offsets = offsets_of("row_expand", offsets, of_rows, "of_rows")
     size = integer_of("row_expand", "size", size)
     wide = widened(of_rows)
+    if isinstance(size, int) and not fits(size * math.prod(of_rows.shape[1:])):
+        raise RuntimeError(f"sluice.row_expand: size is {size}, expected fewer than 2^63 numbers in all columns")
     if has_no_columns(of_rows, offsets) or not isinstance(size, torch.Tensor) and size < 0 or of_rows.shape[0] != offsets.shape[0] - 1:
         return eager_expand(wide, offsets, size).to(of_rows.dtype)
     columns = Columns([size, *of_rows.shape[1:]], offsets)
