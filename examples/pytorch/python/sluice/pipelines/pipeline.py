@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import types
 from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union
 
 import torch
@@ -161,6 +163,13 @@ class Pipeline(Iteration, Submission, Layout):
 def require_valid(stages: Sequence[Any], schedule: str, state: Sequence[Any], timed_batches: int) -> None:
     if not stages:
         raise ValueError("sluice.pipeline: there are no stages, expected at least one callable")
+    for given in stages:
+        function = given.function if isinstance(given, Stage) else given
+        if isinstance(function, Pipeline):  # which returned an iterator that nobody would ask
+            raise TypeError(f"sluice.pipeline: a stage is {function!r}, which works on a loader; expected a callable on a batch")
+        if isinstance(function, (types.FunctionType, types.MethodType)) and inspect.iscoroutinefunction(function):
+            raise TypeError(f"sluice.pipeline: the stage {shown(function)} is a coroutine function, which does nothing when it is called; "
+                            "expected one without async")
     if schedule not in SCHEDULES:
         raise ValueError(f"sluice.pipeline: schedule is {shown(schedule)}, expected one of {', '.join(SCHEDULES)}")
     if not isinstance(timed_batches, int) or timed_batches < 0:
