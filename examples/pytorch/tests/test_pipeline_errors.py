@@ -307,6 +307,22 @@ def test_a_loader_that_raises_while_batches_are_skipped(device, made):
     assert len(first) == 9 and [float(x[0]) // 1 for x in results()] == [float(x[0]) // 1 for x in rest] == [5, 6, 7, 8]
 
 
+@pytest.mark.parametrize("made", ["pipeline", "prefetch"])
+def test_a_state_of_a_longer_loader(device, made):
+    """No epoch without a batch, and without a word."""
+    data = [torch.full((2,), float(i)) for i in range(3)]
+    one = sluice.pipeline(lambda x: x + 0, device=device) if made == "pipeline" else sluice.prefetch(data, device)
+    results = (lambda: one(data)) if made == "pipeline" else (lambda: iter(one))
+    next(results())
+    state, numbers = one.state_dict(), torch.get_rng_state()
+    one.load_state_dict({**state, "batches": 5})
+    with pytest.raises(ValueError, match=f"sluice.{made}: the state is behind 5 batches, and the loader gave 3; expected the loader whose"):
+        next(results())
+    assert torch.equal(torch.get_rng_state(), numbers)
+    one.load_state_dict({**state, "batches": 3})  # its last batch had begun
+    assert list(results()) == [] and len([x[0].item() for x in results()]) == 3
+
+
 class InterruptedDevice(GraphingDevice):
     """Interrupts its capture of that number, when the stage's code has run."""
 

@@ -12,6 +12,9 @@ from sluice.arguments import shown
 from sluice.pipelines.trees import attribute_of
 
 
+NONE: Any = object()  # in place of a batch
+
+
 class Position:
     """Follows one iteration at a time. A loader is asked ahead of what has been handed out, so its own state after each batch is
     held until that batch's turn; a loader without `state_dict` begins its epoch again, and the batches before are skipped."""
@@ -57,8 +60,10 @@ class Position:
             if resumed["generator"] is not None and self.generator() is not None:
                 self.generator().set_state(resumed["generator"])
             source = iter(loader)
-            for _ in range(self.batches):
-                next(source, None)
+            for place in range(self.batches):
+                if next(source, NONE) is NONE:
+                    raise ValueError(f"sluice.{self.owner}: the state is behind {self.batches} batches, and the loader gave {place}; expected "
+                                     "the loader whose state it is")
         finally:
             torch.set_rng_state(now)
         return source
