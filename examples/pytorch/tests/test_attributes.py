@@ -62,3 +62,52 @@ class TestAttributes:
         run = sluice.pipeline(lambda x: {"rows": make(x * 2, 3.0)}, lambda batch: batch["rows"][0] * batch["rows"].factor,
                               schedule=schedule, device=graphing(device))
         assert epochs(run, [torch.ones(1)] * COUNT) == [[[6.0]] * COUNT] * 2
+
+
+class Boxes(torch.Tensor):
+    """As torchvision's `BoundingBoxes`: few operations keep what it is."""
+
+    @classmethod
+    def __torch_function__(cls, function, types, arguments=(), options=None):
+        with torch._C.DisableTorchFunctionSubclass():
+            result = function(*arguments, **(options or {}))
+        if function in (torch.Tensor.clone, torch.Tensor.to, torch.Tensor.detach) and isinstance(arguments[0], cls):
+            result = boxes(result, **arguments[0].__dict__)
+        return result
+
+
+def boxes(tensor, **attributes):
+    result = tensor.as_subclass(Boxes)
+    result.__dict__.update(attributes)
+    return result
+
+
+def mixed():
+    """Some batches are of a class of the program's, with attributes or without."""
+    values = [torch.full((2,), float(i)) for i in range(COUNT)]
+    return [x if i % 4 == 3 or i > 30 else boxes(x) if i % 4 == 2 else boxes(x, format=f"xy{i}") for i, x in enumerate(values)]
+
+
+def told(tensor):
+    return type(tensor), dict(tensor.__dict__), tensor.tolist()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("graph", [None, False])
+def test_of_tensors_of_a_programs_class(device, schedule, graph):
+    seen = []
+
+    def look(x):
+        seen.append(told(x))
+        return x + 1
+
+    first = sluice.stage(lambda x, _: x, graph=graph)
+    run = sluice.pipeline(first, look, schedule=schedule, device=graphing(device))
+    assert [x.tolist() for x in run([(x, 3) for x in mixed()])] == [(x + 1).tolist() for x in mixed()]
+    eager = [told(x) for x in mixed()]
+    assert seen == eager if schedule != "graphed" else [each for each in seen if each[0] is Boxes] == [each for each in eager if each[0] is Boxes]
+
+
+def test_of_prefetched_tensors_of_a_programs_class(device):
+    for slots in (2, 3):
+        assert [told(x) for x, _ in sluice.prefetch([(x, 3) for x in mixed()], device, slots=slots)] == [told(x) for x in mixed()]

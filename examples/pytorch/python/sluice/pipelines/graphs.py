@@ -21,7 +21,7 @@ from sluice.pipelines.guards import Surroundings
 from sluice.pipelines.holders import Baseline, allowed
 from sluice.pipelines.reach import Reach
 from sluice.pipelines.signatures import signature_of
-from sluice.pipelines.trees import call, has_attributes, held_by, map_tensors, same_bits, tensors_of
+from sluice.pipelines.trees import call, has_attributes, held_by, is_ordinary, map_tensors, same_bits, tensors_of
 from sluice.pipelines.undo import Undo
 from sluice.pipelines.watching import Watch, bytes_of, storages_of
 
@@ -180,12 +180,12 @@ class StageGraphs:
         return call(self.function, inputs), False
 
     def apart(self, slot: int, inputs: Any) -> tuple[Any, bool]:
-        """A stage with `graph=False`. What carries autograd's history is not copied, since the copy would have none, nor what objects
-        of the program's hold."""
+        """A stage with `graph=False`. What carries autograd's history is not copied, since the copy would have none, nor what is of the
+        program's classes, or held by objects of these."""
         self.eager += 1
         outputs = call(self.function, inputs)
         tensors = tensors_of(outputs)
-        if any(tensor.requires_grad or has_attributes(tensor) for tensor in tensors) or len(held_by(outputs)) > len(tensors):
+        if any(tensor.requires_grad or has_attributes(tensor) or not is_ordinary(tensor) for tensor in tensors) or len(held_by(outputs)) > len(tensors):
             return outputs, False
         return self.fixed(slot, outputs), True
 

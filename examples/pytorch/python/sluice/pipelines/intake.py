@@ -10,7 +10,7 @@ from sluice.arguments import shown
 from sluice.pipelines.compiled import UNHANDLED
 from sluice.pipelines.devices import Device
 from sluice.pipelines.holders import Baseline, storages_of
-from sluice.pipelines.trees import is_plain, map_batch, version_of
+from sluice.pipelines.trees import is_ordinary, map_batch, version_of
 
 
 NEVER_ASKED: Any = object()
@@ -125,7 +125,7 @@ class Intake:
 
         def work(tensor: torch.Tensor) -> torch.Tensor:
             nonlocal filled
-            if not is_plain(tensor):  # of no fixed size, so no graph's either
+            if not is_ordinary(tensor):  # of no fixed size, or of a class of the program's: no graph's either
                 return self.fresh(slot, index, tensor)
             if tensor.requires_grad:
                 raise RuntimeError(f"batch {index} has a tensor that requires a gradient, which a graph cannot give back; expected "

@@ -17,7 +17,7 @@ from sluice.pipelines.holders import as_tensor, count, storages_of
 from sluice.pipelines.intake import Intake, Slot, checked_slots, forget, require_batches, strides_of_copy
 from sluice.pipelines.plan import CALLER, COPIES, CURRENT, RECORD, RESTORE, WAIT
 from sluice.pipelines.position import Position
-from sluice.pipelines.trees import is_plain, map_batch, tensors_of
+from sluice.pipelines.trees import is_ordinary, is_plain, map_batch, tensors_of
 
 
 def prefetch(loader: Iterable, device: Union[None, int, str, torch.device, Device] = None, slots: int = 2, *,
@@ -28,7 +28,7 @@ def prefetch(loader: Iterable, device: Union[None, int, str, torch.device, Devic
     batches that are on the device at a time, and one that keeps the batch before them. The consumer's stream, the current one where
     the next batch is asked for, waits for the copy, and the copy into a set for what the consumer enqueued before asking: no
     `record_stream`, no race, and no growth of memory. Copies overlap with work where the loader's tensors are pinned. Nested and
-    sparse tensors are copied into memory of their own.
+    sparse tensors, and those of classes of the program's, are copied into memory of their own.
 
     A batch is valid until the one after the next is asked for. A program that keeps a tensor of it longer, be it by a view, `detach()`,
     `.data`, `numpy()` or what a backward pass has saved, meets a RuntimeError then, before that memory is written. What is left of an
@@ -100,7 +100,7 @@ class Prefetch:
         self.versions: dict[int, tuple[int, int]] = {}  # as in an intake
         self.indices = [-1] * self.sets  # of the batches that they are
         self.targets: list[Optional[tuple]] = [None] * self.sets  # a batch's form, and its tensors in the slot
-        self.whole: list[list[torch.Tensor]] = [[] for _ in range(self.sets)]  # nested and sparse, in memory of their own
+        self.whole: list[list[torch.Tensor]] = [[] for _ in range(self.sets)]  # no ordinary tensors, in memory of their own
         self.storages: list[list[tuple[Any, int]]] = [[] for _ in range(self.sets)]  # and how many hold each, if the program does not
         self.small, self.is_small = SMALL, False
         self.first = 0  # the set of an iteration's first batch: that of the last one before is written last
@@ -269,7 +269,7 @@ class Prefetch:
             sources.append(tensor)
             if tensor.requires_grad:
                 tensor = tensor.detach()
-            if not is_plain(tensor):
+            if not is_ordinary(tensor):
                 self.whole[number].append(tensor.detach().to(self.device.device, non_blocking=True, copy=True))
                 return self.whole[number][-1].detach()
             target = intake.room(slot, filled, tensor)

@@ -11,7 +11,7 @@ from sluice.arguments import flag_of, shown
 from sluice.pipelines.devices import Device
 from sluice.pipelines.graphs import StageGraphs
 from sluice.pipelines.holders import Baseline, storages_of
-from sluice.pipelines.trees import attribute_of, call, map_tensors, tensors_of, with_attributes
+from sluice.pipelines.trees import ORDINARY, attribute_of, call, map_tensors, tensors_of, with_attributes
 
 
 class StageError(RuntimeError):
@@ -80,6 +80,11 @@ def shared(shares: Any) -> tuple:
     return objects
 
 
+def another(tensor: torch.Tensor) -> torch.Tensor:
+    """The same in another object, where that may be a graph's."""
+    return tensor if tensor.requires_grad or type(tensor) not in ORDINARY else with_attributes(tensor.detach(), tensor)
+
+
 class RunningStage:
     """A stage with its stream, and what it made for the batches that are under way."""
 
@@ -107,7 +112,7 @@ class RunningStage:
             if self.seen[slot] is outputs:
                 return outputs, True
         else:  # its Python code runs, and a holder of an object of a graph would not be counted
-            inputs = map_tensors(lambda tensor: tensor if tensor.requires_grad else with_attributes(tensor.detach(), tensor), inputs)
+            inputs = map_tensors(another, inputs)
             if is_last and self.given.graph is False:
                 graphs.eager += 1
                 return call(self.function, inputs), False

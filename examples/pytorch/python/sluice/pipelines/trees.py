@@ -21,6 +21,7 @@ from torch.utils import _pytree
 
 MOST_OBJECTS = 256  # that are looked into
 THE_PROGRAMS = (type, types.ModuleType, torch.nn.Module, torch.optim.Optimizer, torch.Generator, torch.dtype, torch.device)
+ORDINARY = (torch.Tensor, torch.nn.Parameter)
 CHILDLESS = frozenset([torch.Tensor, torch.nn.Parameter, str, bytes, int, float, bool, complex, type(None)])
 
 
@@ -260,6 +261,12 @@ def call(function: Callable, batch: Any) -> Any:
 def is_plain(tensor: torch.Tensor) -> bool:
     """Whether a tensor is one block of numbers with strides: not nested, and not sparse."""
     return tensor.layout == torch.strided and not tensor.is_nested
+
+
+def is_ordinary(tensor: torch.Tensor) -> bool:
+    """Whether memory with strides is all of it. A class of the program's may have more, such as the format of boxes, and says itself what
+    `to()` makes of that."""
+    return type(tensor) in ORDINARY and is_plain(tensor)
 
 
 def version_of(tensor: torch.Tensor) -> int:
