@@ -32,6 +32,36 @@ def test_an_exception_names_stage_and_batch(device, schedule):
     assert [result.item() for result in run(data)] == [2.0 * i + 1 for i in range(6)]
 
 
+class Silent(Exception):
+    """Has no words for itself."""
+
+    def __str__(self):
+        raise KeyError("text")
+
+    __repr__ = __str__
+
+    def __eq__(self, other):
+        raise KeyError("equal")
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_an_exception_without_words(device, schedule):
+    def fail(x):
+        raise Silent
+
+    with pytest.raises(sluice.StageError, match="^stage 'fail', batch 0: Silent: no message$") as error:
+        list(sluice.pipeline(fail, schedule=schedule, device=device)([torch.zeros(1)]))
+    assert type(error.value.__cause__) is Silent
+
+
+def test_values_without_words(device):
+    for given, name in ((Silent(), "Silent"), (10 ** 5000, "int")):
+        with pytest.raises(TypeError, match=f"^sluice.stage: name is an object of the type {name}, expected a string$"):
+            sluice.stage(abs, name=given)
+    assert list(sluice.verify_schedules(lambda schedule: sluice.pipeline(lambda x: Silent(), schedule=schedule, device=device),
+                                        [torch.zeros(1)]).values()) == [1, 1, 1]
+
+
 def test_an_exception_of_the_loader_passes(device):
     def loader():
         yield torch.zeros(2)

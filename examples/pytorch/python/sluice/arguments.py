@@ -14,7 +14,10 @@ INTEGERS = (torch.int32, torch.int16, torch.int8, torch.uint8, torch.uint16, tor
 
 def shown(value: Any) -> str:
     """What was given, in a sentence."""
-    text = " ".join(repr(value).split())
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # of an object's own, or for an integer of thousands of digits
+        return f"an object of the type {type(value).__name__}"
     return text if len(text) <= 120 else f"{text[:117]}..."
 
 
@@ -112,7 +115,7 @@ def integer_of(name: str, argument: str, value: Any) -> Any:
         except TypeError:
             raise RuntimeError(f"sluice.{name}: {argument} is {shown(value)}, expected an integer") from None
     if not fits(value):
-        raise RuntimeError(f"sluice.{name}: {argument} is {value}, expected one of 64 bits")
+        raise RuntimeError(f"sluice.{name}: {argument} is {shown(value)}, expected one of 64 bits")
     return value
 
 

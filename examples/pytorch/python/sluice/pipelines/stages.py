@@ -32,7 +32,10 @@ class StageOutOfMemoryError(StageError, torch.OutOfMemoryError):
 def stage_error(stage: str, batch: int, error: BaseException) -> StageError:
     """The error of a stage, to be raised from `error`."""
     kind = StageOutOfMemoryError if isinstance(error, torch.OutOfMemoryError) else StageError
-    text = " ".join(str(error).split()) or "no message"
+    try:
+        text = " ".join(str(error).split()) or "no message"
+    except Exception:  # what a stage raised is there as the cause
+        text = "no message"
     return kind(f"stage '{stage}', batch {batch}: {type(error).__name__}: {text}", stage, batch)
 
 

@@ -33,7 +33,7 @@ def difference(found: Any, expected: Any) -> str:
             if not same_bits(a, b):
                 return f"value {place}, a tensor of shape {list(a.shape)}"
         elif not same_value(a, b):
-            return f"value {place}, {a!r} in place of {b!r}"
+            return f"value {place}, {shown(a)} in place of {shown(b)}"
     return ""
 
 
@@ -45,8 +45,8 @@ def same_value(a: Any, b: Any) -> bool:
         return False
     try:
         return bool(a == b) or bool(a != a and b != b)
-    except (TypeError, ValueError):
-        return repr(a) == repr(b)
+    except Exception:  # of an object's own, too
+        return shown(a) == shown(b)
 
 
 class Saved:
