@@ -184,12 +184,15 @@ def test_a_guard_asks_for_modes(pretending, mode):
     with mode():
         assert not held.guard.holds(guards.Surroundings()) and pretending.calls.holds(held.guard.lists()) is None
     assert pretending.calls.holds(held.guard.lists()) is True
-    was = torch.get_float32_matmul_precision()
+    was, matmuls = torch.get_float32_matmul_precision(), (torch.backends.cuda.matmul, torch.backends.mkldnn.matmul)
+    before = [matmul.fp32_precision for matmul in matmuls]  # perhaps what that of all operations says
     torch.set_float32_matmul_precision("medium" if was != "medium" else "high")
     try:
         assert pretending.calls.holds(held.guard.lists()) is None
     finally:
         torch.set_float32_matmul_precision(was)
+        for matmul, precision in zip(matmuls, before):
+            matmul.fp32_precision = precision
 
 
 class PretendedGraphs(Pretended, GraphingDevice):
