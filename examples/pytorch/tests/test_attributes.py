@@ -105,7 +105,9 @@ def test_of_tensors_of_a_programs_class(device, schedule, graph):
     run = sluice.pipeline(first, look, schedule=schedule, device=graphing(device))
     assert [x.tolist() for x in run([(x, 3) for x in mixed()])] == [(x + 1).tolist() for x in mixed()]
     eager = [told(x) for x in mixed()]
-    assert seen == eager if schedule != "graphed" else [each for each in seen if each[0] is Boxes] == [each for each in eager if each[0] is Boxes]
+    if schedule == "graphed":  # where the others are a graph's
+        seen, eager = [[each for each in some if each[0] is Boxes] for some in (seen, eager)]
+    assert seen == eager
 
 
 def test_of_prefetched_tensors_of_a_programs_class(device):

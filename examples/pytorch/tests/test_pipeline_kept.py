@@ -171,8 +171,8 @@ def test_results_that_lie_over_each_other(by_library, schedule):
         assert y.tolist() == [2.0 * number + 1] * 4 and x.tolist() == [2.0 * number] * 4 and long[-1].equal(y)
         assert long.untyped_storage().nbytes() < 256
         assert whole.tolist() == [number * (number + 1.0)] * 4 or schedule in ("serial", "automatic")
-        for one, other in ((y[0], first[0]), (y[1], bits.view(torch.float32)[0]), (first[1], same[1]), (x[2], inner[1]), (whole[1], rest[0]),
-                           (y[3], long[7, 3])):
+        for one, other in ((y[0], first[0]), (y[1], bits.view(torch.float32)[0]), (first[1], same[1]), (x[2], inner[1]),
+                           (whole[1], rest[0]), (y[3], long[7, 3])):
             one.fill_(-5.0)
             assert other.item() == -5.0, number
         whole[1] = 0.0 if schedule in ("serial", "automatic") else -5.0

@@ -1,10 +1,11 @@
 """Operations on the values of ragged rows.
 
-Rows are a nested tensor of layout `torch.jagged`, uneven in dimension 1, or values and offsets: `values` [size] or [size, columns, ...] holds the values
-of all rows one after the other, and `offsets` [rows + 1], integers of a tensor or a list, where each row begins. Of several
-columns, each is an operation of its own. Values from `offsets[-1]` on are in no row. Values are of float32, float64, int32 or
-int64; 16-bit ones are computed in float32, and rounded afterwards. Wrong tensors raise a RuntimeError of one sentence; on the CPU
-so do offsets that make no sense, and on a GPU these make results NaN (of integers 0), without anything being read out of bounds.
+Rows are a nested tensor of layout `torch.jagged`, uneven in dimension 1, or values and offsets: `values` [size] or [size,
+columns, ...] holds the values of all rows one after the other, and `offsets` [rows + 1], integers of a tensor or a list, where
+each row begins. Of several columns, each is an operation of its own. Values from `offsets[-1]` on are in no row. Values are of
+float32, float64, int32 or int64; 16-bit ones are computed in float32, and rounded afterwards. Wrong tensors raise a
+RuntimeError of one sentence; on the CPU so do offsets that make no sense, and on a GPU these make results NaN (of integers 0),
+without anything being read out of bounds.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ def parts_of(name: str, values: torch.Tensor, offsets: Optional[Offsets]) -> tup
         if values.layout != torch.jagged:
             raise RuntimeError(f"sluice.{name}: the nested tensor has layout {values.layout}, expected torch.jagged")
         if values._ragged_idx != 1:  # whose values begin with another dimension
-            raise RuntimeError(f"sluice.{name}: dimension {values._ragged_idx} of the nested tensor is the uneven one, expected dimension 1: "
-                               f"transpose(1, {values._ragged_idx})")
+            raise RuntimeError(f"sluice.{name}: dimension {values._ragged_idx} of the nested tensor is the uneven one, expected "
+                               f"dimension 1: transpose(1, {values._ragged_idx})")
         if values.lengths() is not None:
             raise RuntimeError(f"sluice.{name}: the nested tensor has gaps between its rows, expected none: contiguous() "
                                "makes one")

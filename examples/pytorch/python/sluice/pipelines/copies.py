@@ -35,7 +35,8 @@ def runs_of(tensors: Sequence[torch.Tensor]) -> list[list[int]]:
     """Places of tensors between whose first and last bytes there is no gap."""
     found: dict[int, list[tuple[int, int, int]]] = {}
     for place, tensor in enumerate(tensors):
-        if type(tensor) is torch.Tensor and is_plain(tensor) and not tensor.requires_grad and not is_view_of_numbers(tensor) and tensor.numel():
+        is_known = type(tensor) is torch.Tensor and is_plain(tensor) and not tensor.requires_grad
+        if is_known and not is_view_of_numbers(tensor) and tensor.numel() > 0:
             begin, end = bytes_of(tensor)
             found.setdefault(tensor.untyped_storage()._cdata, []).append((begin, end, place))
     runs: list[list[int]] = []

@@ -185,7 +185,8 @@ class StageGraphs:
         self.eager += 1
         outputs = call(self.function, inputs)
         tensors = tensors_of(outputs)
-        if any(tensor.requires_grad or has_attributes(tensor) or not is_ordinary(tensor) for tensor in tensors) or len(held_by(outputs)) > len(tensors):
+        own = [tensor for tensor in tensors if tensor.requires_grad or has_attributes(tensor) or not is_ordinary(tensor)]
+        if own or len(held_by(outputs)) > len(tensors):
             return outputs, False
         return self.fixed(slot, outputs), True
 

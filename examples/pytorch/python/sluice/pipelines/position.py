@@ -62,8 +62,8 @@ class Position:
             source = iter(loader)
             for place in range(self.batches):
                 if next(source, NONE) is NONE:
-                    raise ValueError(f"sluice.{self.owner}: the state is behind {self.batches} batches, and the loader gave {place}; expected "
-                                     "the loader whose state it is")
+                    raise ValueError(f"sluice.{self.owner}: the state is behind {self.batches} batches, and the loader gave {place}; "
+                                     "expected the loader whose state it is")
         finally:
             torch.set_rng_state(now)
         return source
