@@ -19,6 +19,15 @@ struct Square {
 struct Difference {
     SLUICE_HOST_DEVICE float operator()(float a, float b) const { return a - 2.0f * b; }
 };
+struct Narrow {
+    SLUICE_HOST_DEVICE float operator()(double a) const { return static_cast<float>(a); }
+};
+struct Twice {
+    SLUICE_HOST_DEVICE std::int64_t operator()(std::int64_t a) const { return 2 * a; }
+};
+struct Sum {
+    SLUICE_HOST_DEVICE std::int64_t operator()(std::int64_t a, std::int64_t b) const { return a + b; }
+};
 struct Where {
     SLUICE_HOST_DEVICE std::int64_t operator()(std::int64_t row, std::int64_t position,
                                                std::int64_t i) const {
@@ -188,7 +197,7 @@ TEST_CASE("results that overlap an operand in part are refused, and the same ele
     DeviceBuffer<double, B> wide(100, stream);
     const DeviceSpan<float, B> narrow(reinterpret_cast<float*>(wide.data()), 100);
     const RaggedView<const double> wide_rows = batch.view().over(std::as_const(wide).data());
-    CHECK(contains(text_of([&] { ragged::apply(stream, Square{}, narrow, wide_rows); }), "overlap in part"));
+    CHECK(contains(text_of([&] { ragged::apply(stream, Narrow{}, narrow, wide_rows); }), "overlap in part"));
 }
 
 TEST_CASE("a result where the rows' shape or another result is, is refused") {
@@ -199,7 +208,7 @@ TEST_CASE("a result where the rows' shape or another result is, is refused") {
     const RaggedView<const std::int64_t> own = batch.view();
     const RaggedView<const std::int64_t> rows(own.values(), offsets.data(), own.counts_pointer(), 10, 100);
     const auto over_offsets = offsets.span().subspan(10, 100);
-    CHECK(text_of([&] { ragged::apply(stream, Square{}, over_offsets, rows); }) ==
+    CHECK(text_of([&] { ragged::apply(stream, Twice{}, over_offsets, rows); }) ==
           "ragged::apply: a result and the rows' offsets overlap, expected other memory for a result");
     CHECK(contains(text_of([&] { ragged::generate(stream, Where{}, over_offsets, rows); }),
                    "the rows' offsets"));
@@ -210,21 +219,16 @@ TEST_CASE("a result where the rows' shape or another result is, is refused") {
                    "ragged::generate: a result and the rows' counts overlap"));
     const RaggedView<const std::int64_t> over_out = own.over(std::as_const(out).data());
     CHECK(contains(text_of([&] {
-                       ragged::apply_padded(stream, Difference{}, wide, over_out, padded, 10,
-                                            out.span().first(1));
+                       ragged::apply_padded(stream, Sum{}, wide, over_out, padded, 10, out.span().first(1));
                    }),
                    "refused and the rows' values overlap"));
     CHECK(
-        text_of([&] {
-            ragged::apply_padded(stream, Difference{}, out, batch, padded, 10, out.span().first(1));
-        }) ==
+        text_of([&] { ragged::apply_padded(stream, Sum{}, out, batch, padded, 10, out.span().first(1)); }) ==
         "ragged::apply_padded: the place for what was refused and the result overlap, expected other memory "
         "for the place for what was refused");
-    CHECK(contains(text_of([&] {
-                       ragged::apply_padded(stream, Difference{}, out, batch, padded, 10,
-                                            padded.span().last(1));
-                   }),
-                   "refused and the padded operand overlap"));
+    CHECK(contains(
+        text_of([&] { ragged::apply_padded(stream, Sum{}, out, batch, padded, 10, padded.span().last(1)); }),
+        "refused and the padded operand overlap"));
     stream.sync();
 }
 
