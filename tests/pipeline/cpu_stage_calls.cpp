@@ -102,6 +102,9 @@ TEST_CASE("CPU stages: one may wait for its own work on any stream") {
 TEST_CASE("CPU stages: one may wait for its own work far behind the caller") {
     constexpr int batches = 300, copies = 20;
     DeviceBuffer<float, B> input{size};
+    BasicStream<B> filler;
+    fill(filler, input, 1.0f);
+    filler.sync();
     for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
         CAPTURE(std::string(to_string(schedule)));
         const Watchdog watchdog(std::string(to_string(schedule)));
