@@ -52,7 +52,7 @@ function(sluice_add_compile_fail_test name source right)
             "${CMAKE_COMMAND}" "-DCOMPILER=${sluice_compile_fail_compiler}" "-DFLAGS=${CMAKE_CXX20_STANDARD_COMPILE_OPTION}"
             "-DDIRECTORIES=${directories}" "-DDEFINITIONS=${definitions}" "-DHEADER=${sluice_compile_fail_header}"
             "-DSOURCE=${source}" "-DRIGHT=${right}" -P "${PROJECT_SOURCE_DIR}/cmake/check_compile_fail.cmake")
-    set_tests_properties(${name} PROPERTIES LABELS host TIMEOUT 120 FIXTURES_REQUIRED compile_fail_header)
+    set_tests_properties(${name} PROPERTIES LABELS host TIMEOUT 300 FIXTURES_REQUIRED compile_fail_header)
 endfunction()
 
 sluice_add_compile_fail_test(compile_fail.header "${sluice_compile_fail_header}" OFF)

@@ -16,6 +16,7 @@
 #include "support/doctest.hpp"
 #include "support/error_text.hpp"
 #include "support/heap_count.hpp"
+#include "support/latch.hpp"
 #include "support/on_stream.hpp"
 
 namespace backend_host_graph_branches {
@@ -116,7 +117,7 @@ TEST_CASE("nodes beyond as many as there are threads are shared out evenly") {
     std::atomic<bool> in_vain{false};
     // Each lap is over when as many nodes as there are threads have come to it.
     const auto meet = [&](std::size_t lap) {
-        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        const auto end = std::chrono::steady_clock::now() + patience;
         for (++met; met < lap * threads && !in_vain; std::this_thread::yield())
             in_vain = in_vain || std::chrono::steady_clock::now() > end;
     };

@@ -66,10 +66,8 @@ TEST_CASE("a thread that enqueues more than a queue holds before it lets the que
     const ScopedLatch latch;
     int count = 0;
     hold(stream, latch);
-    const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < 5000; ++i)
         stream.enqueue([&count] { ++count; });
-    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
     CHECK_FALSE(latch.timed_out());
     latch.open();
     stream.sync();

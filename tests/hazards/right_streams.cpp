@@ -248,7 +248,7 @@ TEST_CASE("Right: semaphores between streams, from the host and to it") {
         done.wait(w.side, 1);
         copy(w.side, w.result, w.images);
         done.signal(w.side, 2);
-        CHECK(done.wait_for(2, std::chrono::seconds(10)));
+        CHECK(done.wait_for(2, patience));
         host_reads(w.result, "print");
         host_writes(w.host_images, "load");
         w.side.sync();
@@ -261,7 +261,7 @@ TEST_CASE("Right: the host asks a semaphore for a value that only a later signal
         semaphore.signal(w.main, 1);
         writes(w.main, w.features, "forward");
         semaphore.signal(w.main, 3);
-        CHECK(semaphore.wait_for(2, std::chrono::seconds(10)));
+        CHECK(semaphore.wait_for(2, patience));
         host_reads(w.features, "print");
         w.main.sync();
     });

@@ -206,7 +206,7 @@ TEST_CASE(
         writes(w.main, w.features, "forward");
         semaphore.signal(w.main, 2);
         settle(w.main);
-        CHECK(semaphore.wait_for(1, std::chrono::seconds(10)));
+        CHECK(semaphore.wait_for(1, patience));
         host_reads(w.features, "print");
     });
 }

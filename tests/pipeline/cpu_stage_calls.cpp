@@ -13,6 +13,7 @@
 
 #include "support/backend.hpp"
 #include "support/doctest.hpp"
+#include "support/latch.hpp"
 
 namespace sluice::test::pipeline_cpu_stage_calls {
 namespace {
@@ -123,6 +124,39 @@ TEST_CASE("CPU stages: one may wait for its own work far behind the caller") {
         Pipeline pipeline{Stages{fetch, look}, Slots{[](int) { return Result{}; }}, {.schedule = schedule}};
         for (int batch = 0; batch < batches; ++batch)
             pipeline.submit(input).stays();
+        pipeline.finish();
+        CHECK(seen == batches);
+    }
+}
+
+// On CUDA a copy within pinned memory is a host function, and CUDA may call those one after another: the CPU stage's must not come
+// behind those of later batches, which wait for it.
+TEST_CASE("CPU stages: one may wait for its own host functions, behind those of later batches") {
+    constexpr int batches = 24;
+    PinnedBuffer<float, B> input{size};
+    for (std::size_t i = 0; i < size; ++i)
+        input[i] = 1;
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        CAPTURE(std::string(to_string(schedule)));
+        const Watchdog watchdog(std::string(to_string(schedule)));
+        BasicStream<B> own;
+        PinnedBuffer<float, B> back{size};
+        int seen = 0;
+        const Latch submitted;
+        Stage fetch{"fetch", [](Ref stream, const PinnedBuffer<float, B>& in, Result& out) {
+                        copy(stream, out.values, in);
+                    }};
+        Stage look{"look", [&](const Result& in) {
+                       submitted.pass();
+                       copy(own, back, in.values);
+                       own.sync();
+                       seen += back[size - 1] == 1 ? 1 : 0;
+                       back[size - 1] = 0;
+                   }};
+        Pipeline pipeline{Stages{fetch, look}, Slots{[](int) { return Result{}; }}, {.schedule = schedule}};
+        for (int batch = 0; batch < batches; ++batch)
+            pipeline.submit(input).stays();
+        submitted.open();
         pipeline.finish();
         CHECK(seen == batches);
     }

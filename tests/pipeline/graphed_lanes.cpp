@@ -11,6 +11,7 @@
 #include <sluice/sluice.hpp>
 
 #include "support/doctest.hpp"
+#include "support/latch.hpp"
 
 namespace pipeline_graphed_lanes {
 
@@ -18,7 +19,7 @@ using namespace sluice;
 
 namespace {
 
-/// Each thread waits until as many are there as meet, the first time that fails for five seconds.
+/// Each thread waits until as many are there as meet, until that fails once.
 class Meeting {
 public:
     explicit Meeting(std::size_t size) : size_(size) {}
@@ -27,7 +28,7 @@ public:
         const std::size_t meeting = came_++ / size_;
         changed_.notify_all();
         if (!failed_)
-            failed_ = !changed_.wait_for(lock, std::chrono::seconds(5),
+            failed_ = !changed_.wait_for(lock, test::patience,
                                          [&] { return failed_ || came_ >= (meeting + 1) * size_; });
         changed_.notify_all();
     }

@@ -36,7 +36,7 @@ public:
     /// The n-th in the order of batches, where others may overtake it.
     void pass(int run) {
         std::this_thread::sleep_for(std::chrono::microseconds(100));
-        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+        const auto end = std::chrono::steady_clock::now() + patience;
         while (open_ < run) {
             if (std::chrono::steady_clock::now() > end) {
                 ++late_;
@@ -273,7 +273,7 @@ TEST_CASE("lanes: what one is through tells nothing of the other") {
     const Stage read{"read",
                      [&](Ref on, const Batch& batch) {
                          on.enqueue([&, from = batch.values.data()] {
-                             const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+                             const auto end = std::chrono::steady_clock::now() + patience;
                              while (*from == held && !open && std::chrono::steady_clock::now() < end)
                                  std::this_thread::yield();
                              others += *from > held && *from % 2 != held % 2;

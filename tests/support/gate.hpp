@@ -9,6 +9,7 @@
 #include <sluice/memory/buffer.hpp>
 
 #include "support/doctest.hpp"
+#include "support/latch.hpp"
 #include "support/stream_ops.hpp"
 
 namespace sluice::test {
@@ -49,7 +50,7 @@ bool streams_overlap() {
             return false; // the launch has waited
         gate.hold(held);
         ops::add_racing(other.get(), word.data(), word.data(), 1, 1);
-        const auto limit = Clock::now() + std::chrono::seconds(2);
+        const auto limit = Clock::now() + patience;
         while (!other.is_done() && Clock::now() < limit)
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         const bool passed = other.is_done();

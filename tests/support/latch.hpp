@@ -10,7 +10,7 @@
 namespace sluice::test {
 
 /// How long anything may take that should happen at once. Only a failing test waits so long.
-inline constexpr std::chrono::seconds patience{10};
+inline constexpr std::chrono::seconds patience{60};
 
 /// Work that passes the latch waits there until it is opened. Copies are the same latch, so that the work may
 /// hold one.
