@@ -2,6 +2,7 @@
 /// The one exception type of sluice.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <exception>
 #include <optional>
@@ -88,12 +89,21 @@ inline constexpr int most_of_option = 1 << 20;
 void require_within(const std::string& what, long long value, long long least, long long most,
                     const char* least_means = nullptr);
 
-/// "1 row" or "2 rows", for a `number` in digits and a noun whose plural ends with an s; "1 row was" or "2 rows were"; "there is 1
-/// row" or "there are 2 rows".
+/// "1 row" or "2 rows", for a `number`, which may be in digits, and a noun whose plural ends with an s; "1 row was" or "2 rows were";
+/// "there is 1 row" or "there are 2 rows".
 /// @{
 std::string counted(const std::string& number, const char* noun);
 std::string counted_were(const std::string& number, const char* noun);
 std::string there_are(const std::string& number, const char* noun);
+std::string counted(std::integral auto number, const char* noun) {
+    return counted(std::to_string(number), noun);
+}
+std::string counted_were(std::integral auto number, const char* noun) {
+    return counted_were(std::to_string(number), noun);
+}
+std::string there_are(std::integral auto number, const char* noun) {
+    return there_are(std::to_string(number), noun);
+}
 /// @}
 
 /// That the callable `what` is empty.

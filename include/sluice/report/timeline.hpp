@@ -95,7 +95,7 @@ public:
     void add(const TimelineSpan& span) {
         if (span.row >= rows_.size()) {
             throw Error("Timeline::add: the span is on row " + std::to_string(span.row) + ", and " +
-                        detail::there_are(std::to_string(rows_.size()), "row") + "; add the row first");
+                        detail::there_are(rows_.size(), "row") + "; add the row first");
         }
         if (!is_finite(span.begin) || !is_finite(span.end)) {
             throw Error("Timeline::add: a span on row '" + rows_[span.row].name + "' lasts from " +
@@ -117,8 +117,7 @@ public:
     void add_value(std::size_t counter, double time, double value) {
         if (counter >= counters_.size()) {
             throw Error("Timeline::add_value: the value is of counter " + std::to_string(counter) + ", and " +
-                        detail::there_are(std::to_string(counters_.size()), "counter") +
-                        "; add the counter first");
+                        detail::there_are(counters_.size(), "counter") + "; add the counter first");
         }
         if (!is_finite(time) || !is_finite(value)) {
             throw Error("Timeline::add_value: counter '" + counters_[counter].name + "' has the value " +
@@ -134,8 +133,7 @@ public:
         for (const std::size_t row : {edge.from_row, edge.to_row}) {
             if (row >= rows_.size()) {
                 throw Error("Timeline::add_missing_edge: the edge is of row " + std::to_string(row) +
-                            ", and " + detail::there_are(std::to_string(rows_.size()), "row") +
-                            "; add the row first");
+                            ", and " + detail::there_are(rows_.size(), "row") + "; add the row first");
             }
         }
         missing_edges_.push_back(std::move(edge));

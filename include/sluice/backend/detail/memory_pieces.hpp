@@ -52,7 +52,7 @@ SLUICE_BODY void throw_overlap(CallName call, const char* one, const char* other
 }
 SLUICE_BODY void throw_no_memory(CallName call, const char* what, std::size_t count) {
     throw Error(std::string(call.scope) + call.name + ": for " + what + " a null pointer to " +
-                counted(std::to_string(count), "element") + " was given; expected memory that holds as many");
+                counted(count, "element") + " was given; expected memory that holds as many");
 }
 #endif
 

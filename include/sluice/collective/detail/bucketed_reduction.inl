@@ -35,8 +35,8 @@ BucketedReduction<T, B>::BucketedReduction(const Communicator<B>& communicator,
     parts_.reserve(sizes.size());
     for (const std::size_t size : sizes) {
         if (size > ~std::size_t{0} / sizeof(T) - total)
-            throw Error("bucketed reduction: a part of " + detail::counted(std::to_string(size), "element") +
-                        " behind " + std::to_string(total) + " is larger than any memory");
+            throw Error("bucketed reduction: a part of " + detail::counted(size, "element") + " behind " +
+                        std::to_string(total) + " is larger than any memory");
         if (buckets_.empty() || buckets_.back().size * sizeof(T) >= options.bytes)
             buckets_.push_back(Bucket{.begin = total});
         Bucket& bucket = buckets_.back();

@@ -32,9 +32,9 @@ inline void require_reduction(Reduction reduction) {
 
 inline void require_lengths(CollectiveKind kind, std::size_t in, std::size_t out, std::size_t expected) {
     if (out != expected) {
-        throw Error(std::string(name_of(kind)) + ": the input holds " +
-                    detail::counted(std::to_string(in), "element") + " and the output " +
-                    std::to_string(out) + "; an output of " + std::to_string(expected) + " was expected");
+        throw Error(std::string(name_of(kind)) + ": the input holds " + detail::counted(in, "element") +
+                    " and the output " + std::to_string(out) + "; an output of " + std::to_string(expected) +
+                    " was expected");
     }
 }
 
@@ -112,9 +112,8 @@ void reduce_scatter(BasicStreamRef<B> stream, const Communicator<B>& communicato
     const auto to = detail::collective_span<B>(out);
     const auto ranks = static_cast<std::size_t>(communicator.ranks());
     if (from.size() % ranks != 0) {
-        throw Error("reduce_scatter: the input holds " +
-                    detail::counted(std::to_string(from.size()), "element") +
-                    ", which are not equal parts for " + detail::counted(std::to_string(ranks), "rank"));
+        throw Error("reduce_scatter: the input holds " + detail::counted(from.size(), "element") +
+                    ", which are not equal parts for " + detail::counted(ranks, "rank"));
     }
     detail::require_lengths(detail::CollectiveKind::reduce_scatter, from.size(), to.size(),
                             from.size() / ranks);

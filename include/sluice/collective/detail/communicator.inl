@@ -23,7 +23,7 @@ void check_devices(std::span<const int> devices) {
         throw Error("communicator: expected at least one device, and none was named");
     for (std::size_t i = 0; i < devices.size(); ++i) {
         if (devices[i] < 0 || devices[i] >= B::device_count()) {
-            throw Error("communicator: " + detail::there_are(std::to_string(B::device_count()), "device") +
+            throw Error("communicator: " + detail::there_are(B::device_count(), "device") +
                         ", numbered from 0, and rank " + std::to_string(i) + " is to be on device " +
                         std::to_string(devices[i]));
         }

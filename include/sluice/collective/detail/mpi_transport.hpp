@@ -100,8 +100,7 @@ private:
                 ? bytes
                 : bytes * static_cast<std::size_t>(ranks_);
         if (all > static_cast<std::size_t>((std::numeric_limits<int>::max)())) {
-            throw Error(std::string(name_of(call.kind)) + ": " +
-                        detail::counted_were(std::to_string(all), "byte") +
+            throw Error(std::string(name_of(call.kind)) + ": " + detail::counted_were(all, "byte") +
                         " given; over MPI at most 2,147,483,647 are expected");
         }
         switch (call.kind) {

@@ -126,9 +126,9 @@ std::shared_ptr<RankEnd<B>> nccl_end_of_process(std::span<const char> group_id, 
                                                 std::chrono::milliseconds timeout) {
     ncclUniqueId id;
     if (group_id.size() != sizeof(id.internal)) {
-        throw Error("communicator: the group's id has " +
-                    detail::counted(std::to_string(group_id.size()), "byte") + "; expected the " +
-                    std::to_string(sizeof(id.internal)) + " that make_group_id gave another process");
+        throw Error("communicator: the group's id has " + detail::counted(group_id.size(), "byte") +
+                    "; expected the " + std::to_string(sizeof(id.internal)) +
+                    " that make_group_id gave another process");
     }
     std::memcpy(id.internal, group_id.data(), sizeof(id.internal));
     const int device = B::current_device();

@@ -168,8 +168,7 @@ template <GraphBackend B>
 std::string CaptureCore<B>::change_of(const BasicGraph<B>& a, const ReplayHooks<B>& hooks_of_a,
                                       const BasicGraph<B>& b, const ReplayHooks<B>& hooks_of_b) {
     if (a.nodes() != b.nodes())
-        return "from " + detail::counted(std::to_string(a.nodes()), "operation") + " to " +
-               std::to_string(b.nodes());
+        return "from " + detail::counted(a.nodes(), "operation") + " to " + std::to_string(b.nodes());
     const auto own_memory = [](const ReplayHooks<B>& hooks) {
         std::vector<const void*> own;
         for (const auto& hook : hooks)

@@ -36,7 +36,7 @@ void PingPong<T, B>::iterate(BasicStreamRef<B> stream, int count, Step&& step) {
     require_places(stream, "PingPong::iterate");
     detail::require_callable("PingPong::iterate: the step", step);
     if (count < 0)
-        throw Error("PingPong::iterate: " + detail::counted_were(std::to_string(count), "step") +
+        throw Error("PingPong::iterate: " + detail::counted_were(count, "step") +
                     " asked for; expected 0 or more");
     for (int i = 0; i < count; ++i)
         step(stream, i % 2 == 0 ? first_ : second_, i % 2 == 0 ? second_ : first_);

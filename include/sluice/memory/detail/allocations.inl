@@ -14,8 +14,8 @@ namespace sluice::detail {
 
 SLUICE_BODY std::size_t checked_bytes(std::size_t count, std::size_t element) {
     if (count > ~std::size_t{0} / element) {
-        throw Error("a buffer of " + detail::counted(std::to_string(count), "element") + " of " +
-                    detail::counted(std::to_string(element), "byte") + " each is larger than any memory");
+        throw Error("a buffer of " + detail::counted(count, "element") + " of " +
+                    detail::counted(element, "byte") + " each is larger than any memory");
     }
     return count * element;
 }

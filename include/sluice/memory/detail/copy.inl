@@ -26,12 +26,12 @@ constexpr CopyKind kind_between(MemoryKind to, MemoryKind from) {
 [[noreturn]] void throw_copy_overlap(const char* call);
 #if SLUICE_HAS_COMMON_BODIES
 SLUICE_BODY void throw_other_size(std::size_t from, std::size_t to) {
-    throw Error("copy: the source holds " + detail::counted(std::to_string(from), "element") +
-                " and the destination " + std::to_string(to) + "; both must hold the same number");
+    throw Error("copy: the source holds " + detail::counted(from, "element") + " and the destination " +
+                std::to_string(to) + "; both must hold the same number");
 }
 SLUICE_BODY void throw_misaligned_fill(std::size_t element_bytes) {
     throw Error("fill: the memory begins at an address that is no multiple of its elements' " +
-                detail::counted(std::to_string(element_bytes), "byte"));
+                detail::counted(element_bytes, "byte"));
 }
 SLUICE_BODY void throw_copy_overlap(const char* call) {
     throw_overlap(call, "the source", "the destination",

@@ -45,8 +45,8 @@ template <class Span>
 requires(detail::memory_kind_of<Span> !=
          detail::MemoryKind::host) void PitchedSpan<Span>::require_room(std::size_t size) const {
     if (pitch_ < columns_)
-        throw Error("a pitched span has rows of " + detail::counted(std::to_string(columns_), "element") +
-                    ", " + std::to_string(pitch_) + " apart; expected a pitch of as many or more");
+        throw Error("a pitched span has rows of " + detail::counted(columns_, "element") + ", " +
+                    std::to_string(pitch_) + " apart; expected a pitch of as many or more");
     if (columns_ == 0 || rows_ == 0)
         return;
     if (size < columns_ || (size - columns_) / pitch_ < rows_ - 1)

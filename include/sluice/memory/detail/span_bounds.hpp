@@ -11,17 +11,17 @@ namespace sluice::detail {
 /// Throws `Error` unless a span of `size` elements has `count` from `offset` on.
 constexpr void require_subspan(std::size_t offset, std::size_t count, std::size_t size) {
     if (offset > size || count > size - offset) {
-        throw Error("subspan: " + detail::counted(std::to_string(count), "element") + " from " +
-                    std::to_string(offset) + (count == 1 ? " on was" : " on were") +
-                    " asked for, of a span of " + std::to_string(size));
+        throw Error("subspan: " + detail::counted(count, "element") + " from " + std::to_string(offset) +
+                    (count == 1 ? " on was" : " on were") + " asked for, of a span of " +
+                    std::to_string(size));
     }
 }
 
 /// Where the last `count` of `size` elements begin. Throws `Error` when there are fewer.
 constexpr std::size_t offset_of_last(std::size_t count, std::size_t size) {
     if (count > size) {
-        throw Error("last: " + detail::counted_were(std::to_string(count), "element") +
-                    " asked for, of a span of " + std::to_string(size));
+        throw Error("last: " + detail::counted_were(count, "element") + " asked for, of a span of " +
+                    std::to_string(size));
     }
     return size - count;
 }

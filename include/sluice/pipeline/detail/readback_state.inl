@@ -84,8 +84,8 @@ ReadbackState<B>::ReadbackState(std::size_t count, std::size_t value_bytes, Owne
     : count_(count), value_bytes_(value_bytes), handler_(std::move(handler)), device_(B::current_device()) {
     require_within("readback: the number of slots", slots, 1, most_of_option);
     if (count > ~std::size_t{0} / (4 * most_of_option) / value_bytes) {
-        throw Error("a readback of " + detail::counted(std::to_string(count), "value") + " of " +
-                    detail::counted(std::to_string(value_bytes), "byte") + " each is larger than any memory");
+        throw Error("a readback of " + detail::counted(count, "value") + " of " +
+                    detail::counted(value_bytes, "byte") + " each is larger than any memory");
     }
     const auto eager = static_cast<std::size_t>(slots);
     places_ = make_shared_value<Places>(count * value_bytes, eager);
@@ -111,8 +111,8 @@ template <Backend B>
 void ReadbackState<B>::push(BasicStreamRef<B> stream, const void* values, std::size_t size,
                             const DeviceSpan<const std::int64_t, B>* length) {
     if (size > count_) {
-        throw Error("readback: " + detail::counted_were(std::to_string(size), "value") +
-                    " pushed; this one takes " + std::to_string(count_) + " at most");
+        throw Error("readback: " + detail::counted_were(size, "value") + " pushed; this one takes " +
+                    std::to_string(count_) + " at most");
     }
     if (length != nullptr && length->size() != 1) {
         throw Error("readback: " + std::to_string(length->size()) +
@@ -345,8 +345,8 @@ void ReadbackState<B>::hand_over() {
         const std::int64_t length = *result.place.length;
         if (length < 0 || static_cast<std::size_t>(length) > size) {
             throw Error("readback: result " + std::to_string(index) + " has a length of " +
-                        detail::counted(std::to_string(length), "value") + "; expected 0 to the " +
-                        std::to_string(size) + " that were pushed");
+                        detail::counted(length, "value") + "; expected 0 to the " + std::to_string(size) +
+                        " that were pushed");
         }
         size = static_cast<std::size_t>(length);
     }

@@ -55,8 +55,7 @@ const SourceOptions<B>& require_options(const SourceOptions<B>& options) {
         throw Error(
             "a source that drops batches needs workers, and more slots than workers: one that each of them "
             "fills, and one whose batch waits; got " +
-            detail::counted(std::to_string(options.workers), "worker") + " and " +
-            detail::counted(std::to_string(slots), "slot"));
+            detail::counted(options.workers, "worker") + " and " + detail::counted(slots, "slot"));
     }
     return options;
 }
@@ -316,7 +315,7 @@ template <Backend B>
 void SourceCore<B>::throw_failure(const Slot& slot) {
     std::string what = "source: filling batch " + std::to_string(slot.index) + " failed: ";
     if (ledger_->skipped_in_a_row > 0)
-        what = "source: " + detail::counted(std::to_string(ledger_->skipped_in_a_row), "batch") +
+        what = "source: " + detail::counted(ledger_->skipped_in_a_row, "batch") +
                (ledger_->skipped_in_a_row == 1 ? " in a row was" : " in a row were") +
                " left out, and filling batch " + std::to_string(slot.index) + " failed as well: ";
     try {

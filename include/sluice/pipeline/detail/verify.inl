@@ -62,7 +62,7 @@ std::string difference_of(const std::vector<unsigned char>& first, const Results
     const std::vector<unsigned char> second = bytes_of(results);
     const std::size_t count = first.size() / sizeof(Element);
     if (second.size() != first.size())
-        return detail::counted(std::to_string(second.size() / sizeof(Element)), "result") + " instead of " +
+        return detail::counted(second.size() / sizeof(Element), "result") + " instead of " +
                std::to_string(count);
     for (std::size_t index = 0; index < count; ++index) {
         const unsigned char* const before = first.data() + index * sizeof(Element);

@@ -11,11 +11,8 @@ inline RaggedBuckets::RaggedBuckets(RaggedCapacity smallest, RaggedCapacity larg
     : smallest_(smallest), largest_(largest) {
     if (smallest.rows < 0 || smallest.values < 0 || smallest.rows > largest.rows ||
         smallest.values > largest.values) {
-        throw Error("buckets from " + detail::counted(std::to_string(smallest.rows), "row") + " and " +
-                    detail::counted(std::to_string(smallest.values), "value") + " to " +
-                    detail::counted(std::to_string(largest.rows), "row") + " and " +
-                    detail::counted(std::to_string(largest.values), "value") +
-                    "; expected 0 or more of each, and no fewer at the end");
+        throw Error("buckets from " + detail::ragged_amount(smallest) + " to " +
+                    detail::ragged_amount(largest) + "; expected 0 or more of each, and no fewer at the end");
     }
     while (!(rung(size_ - 1) == largest_))
         ++size_;
@@ -23,19 +20,15 @@ inline RaggedBuckets::RaggedBuckets(RaggedCapacity smallest, RaggedCapacity larg
 
 inline std::size_t RaggedBuckets::index_for(RaggedCapacity needed) const {
     if (needed.rows < 0 || needed.values < 0) {
-        throw Error("no bucket is for " + detail::counted(std::to_string(needed.rows), "row") + " and " +
-                    detail::counted(std::to_string(needed.values), "value") + "; expected 0 or more of each");
+        throw Error("no bucket is for " + detail::ragged_amount(needed) + "; expected 0 or more of each");
     }
     for (std::size_t index = 0; index < size_; ++index) {
         const RaggedCapacity room = rung(index);
         if (needed.rows <= room.rows && needed.values <= room.values)
             return index;
     }
-    throw Error("no bucket is large enough: " + detail::counted(std::to_string(needed.rows), "row") +
-                " and " + detail::counted(std::to_string(needed.values), "value") +
-                " are needed, and room for " + detail::counted(std::to_string(largest_.rows), "row") +
-                " and " + detail::counted(std::to_string(largest_.values), "value") +
-                " is available in the largest");
+    throw Error("no bucket is large enough: " + detail::ragged_amount(needed) + " are needed, and room for " +
+                detail::ragged_amount(largest_) + " is available in the largest");
 }
 
 inline RaggedCapacity RaggedBuckets::operator[](std::size_t index) const {

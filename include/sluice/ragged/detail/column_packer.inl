@@ -15,8 +15,8 @@ void RaggedColumnPacker<U, B>::begin(std::int64_t values) {
     size_ = 0;
     if (values > room_) {
         throw Error("RaggedColumnPacker: the rows that it shares have room for " +
-                    detail::counted(std::to_string(values), "value") + ", and it for " +
-                    std::to_string(room_) + "; expected as many at least");
+                    detail::counted(values, "value") + ", and it for " + std::to_string(room_) +
+                    "; expected as many at least");
     }
     laid_out_ = values;
 }
@@ -33,9 +33,8 @@ void RaggedColumnPacker<U, B>::pack(const RaggedPacker<T, B>& shape, const Rows&
             const auto expected = static_cast<std::size_t>(offsets[row + 1] - offsets[row]);
             if (values.size() != expected) {
                 throw Error("RaggedColumnPacker: row " + std::to_string(row) + " has " +
-                            detail::counted(std::to_string(values.size()), "value") +
-                            ", and the row that it shares " + std::to_string(expected) +
-                            "; expected the same");
+                            detail::counted(values.size(), "value") + ", and the row that it shares " +
+                            std::to_string(expected) + "; expected the same");
             }
             detail::require_memory("RaggedColumnPacker", "a row", values.data(), values.size());
             if (!values.empty())
@@ -44,7 +43,7 @@ void RaggedColumnPacker<U, B>::pack(const RaggedPacker<T, B>& shape, const Rows&
         ++row;
     }
     if (row + 1 != offsets.size()) {
-        throw Error("RaggedColumnPacker: " + detail::there_are(std::to_string(row), "row") + ", and " +
+        throw Error("RaggedColumnPacker: " + detail::there_are(row, "row") + ", and " +
                     std::to_string(shape.rows()) + " to be shared; expected the same");
     }
     size_ = shape.size();
@@ -55,9 +54,8 @@ template <class T>
 void RaggedColumnPacker<U, B>::pack_values(const RaggedPacker<T, B>& shape, std::span<const U> values) {
     begin(shape.capacity().values);
     if (static_cast<std::int64_t>(values.size()) != shape.size()) {
-        throw Error("RaggedColumnPacker: " + detail::there_are(std::to_string(values.size()), "value") +
-                    ", and " + std::to_string(shape.size()) +
-                    " in the rows that it shares; expected the same");
+        throw Error("RaggedColumnPacker: " + detail::there_are(values.size(), "value") + ", and " +
+                    std::to_string(shape.size()) + " in the rows that it shares; expected the same");
     }
     detail::require_memory("RaggedColumnPacker", "the values", values.data(), values.size());
     if (!values.empty())
@@ -71,7 +69,7 @@ void RaggedColumnPacker<U, B>::copy_to(BasicStreamRef<B> stream, RaggedColumn<U,
     detail::require_same_device(stream, "RaggedColumnPacker::copy_to", "the column", column.device());
     if (column.capacity() < laid_out_) {
         throw Error("RaggedColumnPacker::copy_to: the rows have room for " +
-                    detail::counted(std::to_string(laid_out_), "value") + ", and the column for " +
+                    detail::counted(laid_out_, "value") + ", and the column for " +
                     std::to_string(column.capacity()) + "; expected as many at least");
     }
     const U* const values = data();
@@ -95,8 +93,7 @@ std::vector<std::vector<U>> to_lists_and_wait(std::type_identity_t<BasicStreamRe
                                               const RaggedColumn<U, B>& column) {
     const std::vector<std::int64_t> offsets = batch.offsets_and_wait(stream);
     if (offsets.back() > column.capacity()) {
-        throw Error("to_lists_and_wait: the rows hold " +
-                    detail::counted(std::to_string(offsets.back()), "value") +
+        throw Error("to_lists_and_wait: the rows hold " + detail::counted(offsets.back(), "value") +
                     ", and the column has room for " + std::to_string(column.capacity()));
     }
     return detail::ragged_lists<U, B>(stream, offsets, column.values());

@@ -112,8 +112,8 @@ void concatenate(BasicStreamRef<B> stream, const char* what, RaggedBatch<T, B>& 
                  std::span<const RaggedView<const T>> parts, RaggedWorkspace<B>& workspace) {
     if (parts.empty() || parts.size() > most_parts) {
         throw Error("ragged::" + std::string(what) + ": " +
-                    sluice::detail::counted_were(std::to_string(parts.size()), "batch") +
-                    " given, expected 1 to " + std::to_string(most_parts));
+                    sluice::detail::counted_were(parts.size(), "batch") + " given, expected 1 to " +
+                    std::to_string(most_parts));
     }
     const RaggedTarget<T> target = out.target();
     Plan plan{};

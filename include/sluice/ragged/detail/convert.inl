@@ -117,16 +117,15 @@ inline void require_width(const char* what, std::int64_t width) {
 inline void require_table(const char* what, std::size_t size, std::int64_t rows, std::int64_t width) {
     const auto columns = static_cast<std::size_t>(width);
     if (size % columns != 0 || size / columns != static_cast<std::size_t>(rows)) {
-        throw Error("ragged::" + std::string(what) + ": " +
-                    sluice::detail::counted_were(std::to_string(size), "element") + " given, expected " +
-                    sluice::detail::counted(std::to_string(rows), "row") + " of " + std::to_string(width));
+        throw Error("ragged::" + std::string(what) + ": " + sluice::detail::counted_were(size, "element") +
+                    " given, expected " + sluice::detail::counted(rows, "row") + " of " +
+                    std::to_string(width));
     }
 }
 
 inline void require_rows(const char* what, std::int64_t given, std::int64_t room) {
     if (given > room) {
-        throw Error("ragged::" + std::string(what) + ": " +
-                    sluice::detail::counted_were(std::to_string(given), "row") +
+        throw Error("ragged::" + std::string(what) + ": " + sluice::detail::counted_were(given, "row") +
                     " given, and there is room for " + std::to_string(room));
     }
 }
@@ -223,9 +222,8 @@ void from_padded_mask(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
     detail::require_width("from_padded_mask", width);
     const auto size = static_cast<std::int64_t>(padded.size());
     if (size % width != 0) {
-        throw Error(
-            "ragged::from_padded_mask: " + sluice::detail::counted_were(std::to_string(size), "value") +
-            " given, expected a multiple of the width " + std::to_string(width));
+        throw Error("ragged::from_padded_mask: " + sluice::detail::counted_were(size, "value") +
+                    " given, expected a multiple of the width " + std::to_string(width));
     }
     detail::require_same("from_padded_mask: the mask", mask.size(), size);
     detail::require_rows("from_padded_mask", size / width, out.capacity().rows);

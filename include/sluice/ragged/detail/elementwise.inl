@@ -174,9 +174,8 @@ void apply_padded_into(Stream stream, const F& f, Out& out, RaggedView<const T> 
         throw Error("ragged::apply_padded: the width is " + std::to_string(width) + ", expected 0 or more");
     if (width > 0 && static_cast<std::int64_t>(span.size()) / width < rows.row_capacity()) {
         throw Error("ragged::apply_padded: the padded operand has " +
-                    sluice::detail::counted(std::to_string(span.size()), "element") + ", expected at least " +
-                    sluice::detail::counted(std::to_string(rows.row_capacity()), "row") + " of " +
-                    std::to_string(width));
+                    sluice::detail::counted(span.size(), "element") + ", expected at least " +
+                    sluice::detail::counted(rows.row_capacity(), "row") + " of " + std::to_string(width));
     }
     using U = std::remove_const_t<typename decltype(span)::element_type>;
     auto* const results = values_of_result("apply_padded", out, rows);

@@ -102,8 +102,7 @@ void bucket_by_length(const S& stream, std::type_identity_t<DeviceSpan<std::int6
     using B = BackendOf<S>;
     detail::require_elements("bucket_by_length: the order", order.size(), in.row_capacity());
     if (bounds.size() > most_bucket_bounds) {
-        throw Error("ragged::bucket_by_length: " +
-                    sluice::detail::counted_were(std::to_string(bounds.size()), "bound") +
+        throw Error("ragged::bucket_by_length: " + sluice::detail::counted_were(bounds.size(), "bound") +
                     " given, expected at most " + std::to_string(most_bucket_bounds));
     }
     const auto number = static_cast<std::int64_t>(bounds.size());

@@ -35,9 +35,9 @@ void RaggedPacker<T, B>::clear(RaggedCapacity capacity) {
     (void)detail::owned_by("ragged packer", block_.data());
     const RaggedLayout layout = RaggedLayout::of(capacity, sizeof(T));
     if (layout.bytes > block_.bytes()) {
-        throw Error("RaggedPacker::clear: room for " + detail::ragged_amount(capacity.rows, capacity.values) +
-                    " takes " + detail::counted(std::to_string(layout.bytes), "byte") +
-                    ", and the packer was made with " + std::to_string(block_.bytes()));
+        throw Error("RaggedPacker::clear: room for " + detail::ragged_amount(capacity) + " takes " +
+                    detail::counted(layout.bytes, "byte") + ", and the packer was made with " +
+                    std::to_string(block_.bytes()));
     }
     block_.wait();
     block_.changes();
@@ -50,8 +50,8 @@ template <class T, Backend B>
 void RaggedPacker<T, B>::require_room(std::int64_t rows, std::int64_t values) const {
     if (rows <= capacity_.rows && values <= capacity_.values) [[likely]]
         return;
-    throw Error("RaggedPacker: " + detail::ragged_amount(rows, values) + " are needed, and room for " +
-                detail::ragged_amount(capacity_.rows, capacity_.values) + " is available");
+    throw Error("RaggedPacker: " + detail::ragged_amount({rows, values}) + " are needed, and room for " +
+                detail::ragged_amount(capacity_) + " is available");
 }
 
 template <class T, Backend B>
@@ -97,11 +97,10 @@ void RaggedPacker<T, B>::pack(const Rows& rows) {
             const std::span<const T> values(row);
             const auto length = static_cast<std::int64_t>(values.size());
             if (!fits(1, length)) {
-                throw Error("RaggedPacker::pack: the range had " + detail::ragged_amount(count, total) +
+                throw Error("RaggedPacker::pack: the range had " + detail::ragged_amount({count, total}) +
                             " when it was counted, and gave others when they were packed: at least " +
-                            detail::ragged_amount(this->rows() + 1, size() + length) +
-                            " are needed, and room for " +
-                            detail::ragged_amount(capacity_.rows, capacity_.values) +
+                            detail::ragged_amount({this->rows() + 1, size() + length}) +
+                            " are needed, and room for " + detail::ragged_amount(capacity_) +
                             " is available; give it rows that stay the same");
             }
             detail::require_memory("RaggedPacker::pack", "a row", values.data(), values.size());
@@ -129,14 +128,14 @@ void RaggedPacker<T, B>::pack(std::span<const T> values, const Lengths& lengths)
         }
         if (length > left) {
             throw Error("RaggedPacker::pack: the lengths add up to more than the " +
-                        detail::counted(std::to_string(total), "value") + ", from row " +
-                        std::to_string(row) + " on; expected the same");
+                        detail::counted(total, "value") + ", from row " + std::to_string(row) +
+                        " on; expected the same");
         }
         left -= length;
     }
     if (left != 0) {
         throw Error("RaggedPacker::pack: the lengths add up to " + std::to_string(total - left) + " and " +
-                    detail::there_are(std::to_string(total), "value") + "; expected the same");
+                    detail::there_are(total, "value") + "; expected the same");
     }
     require_room(static_cast<std::int64_t>(all.size()), total);
     const T* next = values.data();
@@ -170,16 +169,15 @@ void RaggedPacker<T, B>::pack_row_ids(std::span<const T> values, const Ids& row_
     detail::require_memory("RaggedPacker::pack_row_ids", "the values", values.data(), values.size());
     const auto ids = std::span(row_ids);
     if (ids.size() != values.size()) {
-        throw Error("RaggedPacker::pack_row_ids: " + detail::there_are(std::to_string(ids.size()), "row id") +
-                    " and " + detail::counted(std::to_string(values.size()), "value") +
-                    "; expected the same");
+        throw Error("RaggedPacker::pack_row_ids: " + detail::there_are(ids.size(), "row id") + " and " +
+                    detail::counted(values.size(), "value") + "; expected the same");
     }
     std::int64_t former = 0;
     for (std::size_t i = 0; i < ids.size(); ++i) {
         const std::int64_t id = detail::ragged_number(ids[i]);
         if (id < 0 || id >= rows) {
             throw Error("RaggedPacker::pack_row_ids: value " + std::to_string(i) + " is in row " +
-                        std::to_string(ids[i]) + ", of " + detail::counted(std::to_string(rows), "row"));
+                        std::to_string(ids[i]) + ", of " + detail::counted(rows, "row"));
         }
         if (id < former) {
             throw Error("RaggedPacker::pack_row_ids: the rows decrease from " + std::to_string(former) +
@@ -189,8 +187,7 @@ void RaggedPacker<T, B>::pack_row_ids(std::span<const T> values, const Ids& row_
         former = id;
     }
     if (rows < 0)
-        throw Error("RaggedPacker::pack_row_ids: there cannot be " +
-                    detail::counted(std::to_string(rows), "row"));
+        throw Error("RaggedPacker::pack_row_ids: there cannot be " + detail::counted(rows, "row"));
     require_room(rows, static_cast<std::int64_t>(values.size()));
     std::size_t begin = 0;
     for (std::int64_t row = 0; row < rows; ++row) {
@@ -209,9 +206,8 @@ inline void require_padded(const char* who, std::size_t size, std::int64_t width
     const bool whole = width >= 0 && (width == 0 || rows <= size / static_cast<std::size_t>(width)) &&
                        rows * static_cast<std::size_t>(width) == size;
     if (!whole) {
-        throw Error(std::string(who) + ": the padded array holds " +
-                    detail::counted(std::to_string(size), "value") + "; expected " +
-                    detail::counted(std::to_string(rows), "row") + " of " + std::to_string(width));
+        throw Error(std::string(who) + ": the padded array holds " + detail::counted(size, "value") +
+                    "; expected " + detail::counted(rows, "row") + " of " + std::to_string(width));
     }
 }
 
@@ -249,9 +245,8 @@ void RaggedPacker<T, B>::pack_masked(std::span<const T> padded, std::int64_t wid
                     "; expected 1 or more");
     }
     if (real.size() != padded.size()) {
-        throw Error("RaggedPacker::pack_masked: the mask holds " +
-                    detail::counted(std::to_string(real.size()), "element") + " and the padded array " +
-                    std::to_string(padded.size()) + "; expected the same");
+        throw Error("RaggedPacker::pack_masked: the mask holds " + detail::counted(real.size(), "element") +
+                    " and the padded array " + std::to_string(padded.size()) + "; expected the same");
     }
     const auto across = static_cast<std::size_t>(width);
     const std::size_t rows = padded.size() / across;
@@ -282,10 +277,8 @@ void RaggedPacker<T, B>::copy_to(BasicStreamRef<B> stream, RaggedBatch<T, B>& ba
     detail::require_same_device(stream, "RaggedPacker::copy_to", "the packer", block_.device());
     detail::require_same_device(stream, "RaggedPacker::copy_to", "the batch", batch.device());
     if (!(batch.capacity() == capacity_)) {
-        const RaggedCapacity other = batch.capacity();
-        throw Error("RaggedPacker::copy_to: the packer is laid out for " +
-                    detail::ragged_amount(capacity_.rows, capacity_.values) + ", the batch for " +
-                    detail::ragged_amount(other.rows, other.values) +
+        throw Error("RaggedPacker::copy_to: the packer is laid out for " + detail::ragged_amount(capacity_) +
+                    ", the batch for " + detail::ragged_amount(batch.capacity()) +
                     "; expected the same: clear(batch.capacity()) before packing lays it out anew");
     }
     const bool recorded = detail::records(stream);

@@ -14,14 +14,13 @@ namespace detail {
 inline std::string ragged_need(const RaggedCounts& held) {
     const std::string number =
         (held.refused >= RaggedCounts::countable ? "at least " : "") + std::to_string(held.refused);
-    const bool one = held.refused == 1;
     switch (held.excess) {
     case RaggedExcess::rows:
-        return number + (one ? " row was needed" : " rows were needed");
+        return counted_were(number, "row") + " needed";
     case RaggedExcess::row_length:
-        return "a row of " + number + (one ? " value was" : " values was") + " longer than rows may be";
+        return "a row of " + counted(number, "value") + " was longer than rows may be";
     default:
-        return number + (one ? " value was needed" : " values were needed");
+        return counted_were(number, "value") + " needed";
     }
 }
 
@@ -60,7 +59,7 @@ std::int64_t require_offsets(const char* who, std::span<const Offset> offsets, s
     }
     if (ragged_number(offsets.back()) != values) {
         throw Error(what + "the offsets end at " + std::to_string(offsets.back()) + " and " +
-                    detail::there_are(std::to_string(values), "value") + "; expected the same");
+                    detail::there_are(values, "value") + "; expected the same");
     }
     return longest;
 }
@@ -87,14 +86,14 @@ void RaggedBatch<T, B>::require_valid_and_wait(BasicStreamRef<B> stream) const {
 template <class T, Backend B>
 std::vector<std::int64_t> RaggedBatch<T, B>::offsets_and_wait(BasicStreamRef<B> stream) const {
     const RaggedCounts held = counts_and_wait(stream);
-    const std::string room = detail::ragged_amount(capacity_.rows, capacity_.values);
+    const std::string room = detail::ragged_amount(capacity_);
     if (held.refused != 0) {
         throw Error("a ragged batch with room for " + room +
                     " holds no result: " + detail::ragged_need(held));
     }
     if (held.rows < 0 || held.rows > capacity_.rows || held.values < 0 || held.values > capacity_.values) {
         throw Error("a ragged batch with room for " + room + " says that it holds " +
-                    detail::ragged_amount(held.rows, held.values));
+                    detail::ragged_amount({held.rows, held.values}));
     }
     std::vector<std::int64_t> result(static_cast<std::size_t>(held.rows) + 1);
     copy_and_wait(stream, result, offsets().first(result.size()));
@@ -102,8 +101,7 @@ std::vector<std::int64_t> RaggedBatch<T, B>::offsets_and_wait(BasicStreamRef<B> 
         "a ragged batch", std::span<const std::int64_t>(result.data(), result.size()), held.values);
     if (longest != held.longest) {
         throw Error("a ragged batch says that its longest row holds " +
-                    detail::counted(std::to_string(held.longest), "value") + ", and it holds " +
-                    std::to_string(longest));
+                    detail::counted(held.longest, "value") + ", and it holds " + std::to_string(longest));
     }
     return result;
 }
@@ -111,8 +109,8 @@ std::vector<std::int64_t> RaggedBatch<T, B>::offsets_and_wait(BasicStreamRef<B> 
 template <class U, Backend B>
 std::size_t RaggedColumn<U, B>::checked(std::int64_t values) {
     if (values < 0) {
-        throw Error("a ragged column cannot have room for " +
-                    detail::counted(std::to_string(values), "value") + "; expected 0 or more");
+        throw Error("a ragged column cannot have room for " + detail::counted(values, "value") +
+                    "; expected 0 or more");
     }
     return static_cast<std::size_t>(values);
 }
@@ -120,7 +118,7 @@ std::size_t RaggedColumn<U, B>::checked(std::int64_t values) {
 template <class U, Backend B>
 void RaggedColumn<U, B>::require_room(std::int64_t needed) const {
     if (needed > capacity()) {
-        throw Error("a ragged column has room for " + detail::counted(std::to_string(capacity()), "value") +
+        throw Error("a ragged column has room for " + detail::counted(capacity(), "value") +
                     " and the batch whose rows it shares for " + std::to_string(needed) +
                     "; expected as many at least");
     }

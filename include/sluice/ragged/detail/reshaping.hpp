@@ -329,16 +329,14 @@ void require_apart(const char* what, const RaggedTarget<T>& out, const RaggedVie
 /// Throws `Error` unless there are as many elements as needed.
 inline void require_elements(const char* what, std::size_t given, std::int64_t needed) {
     if (given < static_cast<std::size_t>(needed)) {
-        throw Error("ragged::" + std::string(what) + ": " +
-                    sluice::detail::counted_were(std::to_string(given), "element") +
+        throw Error("ragged::" + std::string(what) + ": " + sluice::detail::counted_were(given, "element") +
                     " given, expected at least " + std::to_string(needed));
     }
 }
 inline void require_same(const char* what, std::size_t given, std::int64_t expected) {
     if (given != static_cast<std::size_t>(expected)) {
-        throw Error("ragged::" + std::string(what) + ": " +
-                    sluice::detail::counted_were(std::to_string(given), "element") + " given, expected " +
-                    std::to_string(expected));
+        throw Error("ragged::" + std::string(what) + ": " + sluice::detail::counted_were(given, "element") +
+                    " given, expected " + std::to_string(expected));
     }
 }
 

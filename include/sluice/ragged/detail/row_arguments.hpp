@@ -94,9 +94,8 @@ void require_workspace_for(const char* operation, const RaggedWorkspace<B>* work
     if (room.rows <= made_for.rows && room.values <= made_for.values) [[likely]]
         return;
     throw Error(std::string("ragged::") + operation + ": the workspace is too small: it was made for " +
-                sluice::detail::ragged_amount(made_for.rows, made_for.values) +
-                ", and an operand has room for " + sluice::detail::ragged_amount(room.rows, room.values) +
-                "; expected as much at least");
+                sluice::detail::ragged_amount(made_for) + ", and an operand has room for " +
+                sluice::detail::ragged_amount(room) + "; expected as much at least");
 }
 
 /// The stream of an operation on `operands`, once they are known to fit together.
@@ -114,8 +113,8 @@ BasicStreamRef<BackendOf<S>> ref_for(const S& stream, const char* operation,
 [[noreturn]] inline void refuse_size(const char* operation, const char* what, std::int64_t given,
                                      std::int64_t needed) {
     throw Error(std::string("ragged::") + operation + ": " + what + " has room for " +
-                sluice::detail::counted(std::to_string(given), "element") + ", expected at least " +
-                std::to_string(needed) + ", for as much as the rows have room for");
+                sluice::detail::counted(given, "element") + ", expected at least " + std::to_string(needed) +
+                ", for as much as the rows have room for");
 }
 
 /// Memory with one element for each row that there is room for.

@@ -11,8 +11,8 @@ template <Backend B>
 std::size_t RaggedScratch<B>::take_bytes(std::size_t wanted) {
     const std::size_t begin = next();
     if (begin > bytes_ || wanted > bytes_ - begin) {
-        throw Error("a ragged workspace of " + detail::counted(std::to_string(bytes_), "byte") +
-                    " is too small: an operation needs " + detail::counted(std::to_string(wanted), "byte") +
+        throw Error("a ragged workspace of " + detail::counted(bytes_, "byte") +
+                    " is too small: an operation needs " + detail::counted(wanted, "byte") +
                     " more than the " + std::to_string(begin) +
                     " that it has taken; make it with a larger capacity, or more bytes a value");
     }

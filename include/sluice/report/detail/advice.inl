@@ -14,9 +14,8 @@ inline std::string name_of(Schedule schedule, bool graph_each_stage) {
     return std::string(to_string(schedule)) + (graph_each_stage ? ", a graph a stage" : "");
 }
 inline std::string name_of(const AdviceTrial& trial) {
-    return name_of(trial.schedule, trial.graph_each_stage) + ", " +
-           detail::counted(std::to_string(trial.slots), "slot") + ", " + std::to_string(trial.workers) +
-           (trial.workers == 1 ? " worker" : " workers");
+    return name_of(trial.schedule, trial.graph_each_stage) + ", " + detail::counted(trial.slots, "slot") +
+           ", " + detail::counted(trial.workers, "worker");
 }
 
 /// What a trial that has not been run would take, by the parts of those that have.
@@ -152,7 +151,7 @@ void AdviceTrial::measure(Pipe& pipeline, Source& source) {
         }
         auto batch = source.next();
         if (!batch)
-            throw Error("advise: the source ended after " + detail::counted(std::to_string(count), "batch") +
+            throw Error("advise: the source ended after " + detail::counted(count, "batch") +
                         ", and a trial takes " + std::to_string(batches) +
                         "; give it as many, or AdviceOptions::batches fewer");
         pipeline.submit(batch);
@@ -174,8 +173,7 @@ Advice advise(Run&& run, const AdviceOptions& options) {
         throw Error("advise: AdviceOptions::batches is " + std::to_string(options.batches) +
                     "; expected 8 or more");
     if (options.workers < 0 || options.most_workers < options.workers)
-        throw Error("advise: AdviceOptions has " +
-                    detail::counted(std::to_string(options.workers), "worker") + ", at most " +
+        throw Error("advise: AdviceOptions has " + detail::counted(options.workers, "worker") + ", at most " +
                     std::to_string(options.most_workers) + "; expected 0 or more, and no more than at most");
     AdviceTrial overlapped{.workers = options.workers},
         serial{.schedule = Schedule::serial, .workers = options.workers};
@@ -239,9 +237,9 @@ inline std::string to_sentence(const ScheduleChoice& choice) {
     namespace parts = detail::advice;
     std::string text = parts::name_of(choice.schedule, choice.graph_each_stage);
     if (!choice.decided)
-        return text + " is being tried: nothing is chosen after " +
-               detail::counted(std::to_string(choice.batches), "batch") + " yet.";
-    text += " was chosen after " + detail::counted(std::to_string(choice.batches), "batch");
+        return text + " is being tried: nothing is chosen after " + detail::counted(choice.batches, "batch") +
+               " yet.";
+    text += " was chosen after " + detail::counted(choice.batches, "batch");
     const char* before = ": ";
     for (const ScheduleTrial& trial : choice.trials) {
         text += before + parts::name_of(trial.schedule, trial.graph_each_stage) + ' ' +

@@ -217,8 +217,7 @@ inline void say_source(const PipelineTimes& times, Bound& bound) {
         bound.workers = workers;
         const double fill = bound.fill / workers;
         bound.expected = fill > need ? fill : need;
-        bound.sentence += "; with " + std::to_string(workers) + (workers == 1 ? " worker" : " workers") +
-                          " expect " + rate_text(bound.expected);
+        bound.sentence += "; with " + counted(workers, "worker") + " expect " + rate_text(bound.expected);
     }
     bound.sentence += '.';
 }

@@ -123,7 +123,7 @@ inline std::string dot_arrow(const std::string& from, std::size_t to, const char
 
 /// "2 slots, device 1 MiB" of all of them.
 inline std::string ring_text(const StageDescription& stage, std::size_t slots) {
-    std::string text = std::to_string(slots) + (slots == 1 ? " slot" : " slots");
+    std::string text = counted(slots, "slot");
     if (stage.device_bytes > 0)
         text += ", device " + counters::value_text(static_cast<double>(stage.device_bytes), "B");
     if (stage.pinned_bytes > 0)
@@ -143,7 +143,7 @@ inline std::string place_text(const StageDescription& stage) {
     if (stage.every > 1)
         text += ", " + std::to_string(stage.every) + " runs an output";
     if (stage.multiprocessors > 0)
-        text += ", " + detail::counted(std::to_string(stage.multiprocessors), "multiprocessor");
+        text += ", " + detail::counted(stage.multiprocessors, "multiprocessor");
     return text + (stage.external_stream ? ", the caller's" : "");
 }
 
@@ -184,7 +184,7 @@ inline std::string to_dot(const PipelineDescription& description) {
     if (description.graphs != GraphedWork::none)
         text += std::string(", a graph ") +
                 (description.graphs == GraphedWork::steps ? "for all stages" : "a stage");
-    text += ", at most " + detail::counted(std::to_string(description.in_flight), "batch") +
+    text += ", at most " + detail::counted(description.in_flight, "batch") +
             " in flight\";\n  node [shape=box];\n  batch [shape=ellipse];\n";
     const std::size_t count = description.stages.size();
     std::string arrows;

@@ -165,7 +165,7 @@ inline void assign_to_stages(DeviceActivities& activities, const Timeline& timel
         if (activity.stage >= activities.stages.size() && activity.stage != DeviceActivity::unknown)
             throw Error("assign_to_stages: an activity is of stage " + std::to_string(activity.stage) +
                         ", and DeviceActivities::stages has " +
-                        detail::counted(std::to_string(activities.stages.size()), "name") +
+                        detail::counted(activities.stages.size(), "name") +
                         "; expected one of them, or DeviceActivity::unknown");
     }
     const parts::StageRows rows{timeline, parts::spans_by_row(timeline)};

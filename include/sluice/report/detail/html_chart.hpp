@@ -41,8 +41,8 @@ public:
         }
         json.close(']');
         json.close('}');
-        add_group("spans", row.name + ": " + detail::counted(std::to_string(lanes.spans.size()), "span"),
-                  std::move(json), "");
+        add_group("spans", row.name + ": " + detail::counted(lanes.spans.size(), "span"), std::move(json),
+                  "");
         crowded_ = crowded_ || shape.crowded;
         spans_ += lanes.spans.size();
     }

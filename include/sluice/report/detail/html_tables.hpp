@@ -179,9 +179,8 @@ inline std::string html_table(const char* who, const HtmlTable& table) {
     for (std::size_t row = 0; row < table.rows.size(); ++row) {
         if (table.rows[row].size() > table.heads.size())
             throw Error(std::string(who) + ": row " + std::to_string(row) + " of the table '" + table.title +
-                        "' has " + detail::counted(std::to_string(table.rows[row].size()), "cell") +
-                        ", and the table has " +
-                        detail::counted(std::to_string(table.heads.size()), "column"));
+                        "' has " + detail::counted(table.rows[row].size(), "cell") + ", and the table has " +
+                        detail::counted(table.heads.size(), "column"));
         for (std::size_t column = 0; column < table.heads.size(); ++column)
             text.cell(column < table.rows[row].size() ? table.rows[row][column] : "", numbers[column]);
         text.end_row();

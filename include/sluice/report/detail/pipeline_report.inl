@@ -27,8 +27,8 @@ inline void require_tables(const PipelineTimes& times) {
     const auto require_size = [stages](const char* table, std::size_t size) {
         if (size != stages)
             throw Error(std::string("timeline_of: PipelineTimes::") + table + " has " +
-                        detail::counted(std::to_string(size), "entry") + ", and " +
-                        detail::there_are(std::to_string(stages), "stage") + "; expected one for each");
+                        detail::counted(size, "entry") + ", and " + detail::there_are(stages, "stage") +
+                        "; expected one for each");
     };
     require_size("stage_units", times.stage_units.size());
     if (!times.batches_a_run.empty())
@@ -36,8 +36,7 @@ inline void require_tables(const PipelineTimes& times) {
     for (const StageTime& time : times.stages) {
         if (time.stage > stages || stages == 0)
             throw Error("timeline_of: PipelineTimes::stages has a time of stage " +
-                        std::to_string(time.stage) + ", and " +
-                        detail::there_are(std::to_string(stages), "stage") +
+                        std::to_string(time.stage) + ", and " + detail::there_are(stages, "stage") +
                         "; expected one of them, or their number for a graph of all");
     }
 }

@@ -80,7 +80,7 @@ private:
         width = width < 0.5 ? 0.5 : width;
         if (block.spans > 1) {
             body_ += svg_rect(x, top, width, height, "merged",
-                              name + ", " + detail::counted(std::to_string(block.spans), "span") + ": from " +
+                              name + ", " + detail::counted(block.spans, "span") + ": from " +
                                   time_text(span.begin) + " to " + time_text(span.end));
             return;
         }

@@ -29,7 +29,7 @@ inline void require_row(const char* member, std::size_t row, const TimelineRepor
     if (row < report.rows.size() || row == TimelineReport::no_row)
         return;
     throw Error(std::string("TimelineReport::") + member + " is row " + std::to_string(row) +
-                ", and the report has " + detail::counted(std::to_string(report.rows.size()), "row") +
+                ", and the report has " + detail::counted(report.rows.size(), "row") +
                 "; expected one of them, or TimelineReport::no_row");
 }
 
@@ -72,7 +72,7 @@ inline std::string latency_text(const LatencyReport& latency) {
     const auto time = [&](double value) { return four_digits(value / of.microseconds); };
     return std::string("latency in ") + of.name + ": median " + time(latency.median) + ", p99 " +
            time(latency.p99) + ", p99.9 " + time(latency.p99_9) + ", max " + time(latency.longest) + ", of " +
-           count(latency.batches) + (latency.batches == 1 ? " batch" : " batches");
+           counted(count(latency.batches), "batch");
 }
 /// Empty where none were set.
 inline std::string latency_text(const Timeline& timeline) {
@@ -86,8 +86,8 @@ inline std::string head_of(const TimelineReport& report) {
     if (!report.title.empty())
         head += timeline_text::shortened(report.title, line_columns) + '\n';
     const TimeUnit unit = unit_for(report.wall);
-    head += four_digits(report.wall / unit.microseconds) + ' ' + unit.name + ", " + count(report.batches) +
-            (report.batches == 1 ? " batch" : " batches");
+    head += four_digits(report.wall / unit.microseconds) + ' ' + unit.name + ", " +
+            counted(count(report.batches), "batch");
     if (report.batches_per_second > 0)
         head += ", " + four_digits(report.batches_per_second) + " batches/s";
     head += '\n';

@@ -318,7 +318,7 @@ SLUICE_BODY void UncheckedCuda::check_allocation(cudaError_t error, const char* 
                                                  int line) {
     if (error == cudaSuccess)
         return;
-    const std::string text = std::string(call) + " of " + detail::counted(std::to_string(bytes), "byte");
+    const std::string text = std::string(call) + " of " + detail::counted(bytes, "byte");
     detail::throw_cuda_error(error, text.c_str(), __FILE__, line);
 }
 

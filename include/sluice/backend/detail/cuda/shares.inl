@@ -164,9 +164,9 @@ SLUICE_BODY int CudaShares::create_shares(const int* counts, std::size_t count, 
     CUdevResource rest{};
     const unsigned made = device.split(groups.data(), wanted, &rest, size);
     if (made != wanted || groups[0].sm.smCount != size) {
-        throw Error("the device makes " + detail::counted(std::to_string(made), "group") + " of " +
-                    detail::counted(std::to_string(groups[0].sm.smCount), "multiprocessor") +
-                    ", where shares need " + std::to_string(wanted) + " of " + std::to_string(size) +
+        throw Error("the device makes " + detail::counted(made, "group") + " of " +
+                    detail::counted(groups[0].sm.smCount, "multiprocessor") + ", where shares need " +
+                    std::to_string(wanted) + " of " + std::to_string(size) +
                     "; ask for fewer, or for equal shares");
     }
     CUdevResource* next = groups.data();

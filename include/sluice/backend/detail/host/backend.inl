@@ -35,7 +35,7 @@ inline void* allocate(std::size_t bytes, const char* kind, ObjectCount& count) {
     // Rounded up to the alignment, a number near the largest one would be 0.
     void* memory = bytes <= ~std::size_t{0} / 2 ? ::operator new(bytes, alignment, std::nothrow) : nullptr;
     if (memory == nullptr) {
-        throw Error("out of memory: " + detail::counted(std::to_string(bytes), "byte") + " of " + kind +
+        throw Error("out of memory: " + detail::counted(bytes, "byte") + " of " + kind +
                     " memory were asked for on the host");
     }
     count.add();

@@ -17,8 +17,8 @@ template <Backend B>
 void PipelineCore<B>::require_stage(const char* what, std::size_t index) const {
     if (index >= core_.stages()) {
         throw Error(std::string("the ") + what + " of stage " + std::to_string(index) +
-                    " was asked for, of a pipeline of " +
-                    detail::counted(std::to_string(core_.stages()), "stage") + ", counted from 0");
+                    " was asked for, of a pipeline of " + detail::counted(core_.stages(), "stage") +
+                    ", counted from 0");
     }
 }
 
@@ -60,7 +60,7 @@ std::string PipelineCore<B>::shares() const {
     std::string text;
     for (const SharedDevice& device : core_.streams.shares().devices()) {
         text += (text.empty() ? "Of the " : " Of the ") +
-                detail::counted(std::to_string(device.multiprocessors), "multiprocessor") + " of device " +
+                detail::counted(device.multiprocessors, "multiprocessor") + " of device " +
                 std::to_string(device.device) + ", which it shares out in groups of " +
                 std::to_string(device.unit);
         const char* before = ", ";

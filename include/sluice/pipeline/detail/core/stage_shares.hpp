@@ -46,11 +46,10 @@ inline int take_share(SharedDevice& of, const std::string& stage, int asked) {
     const int room = of.multiprocessors - of.taken - (of.has_rest ? 1 : 0);
     const int own = asked > room ? asked : (asked + of.unit - 1) / of.unit * of.unit;
     if (own > room) {
-        throw Error("stage '" + stage + "' asks for " +
-                    detail::counted(std::to_string(asked), "multiprocessor") + " of its own, and can have " +
-                    std::to_string(room / of.unit * of.unit) + ": device " + std::to_string(of.device) +
-                    " has " + std::to_string(of.multiprocessors) + ", in groups of " +
-                    std::to_string(of.unit) +
+        throw Error("stage '" + stage + "' asks for " + detail::counted(asked, "multiprocessor") +
+                    " of its own, and can have " + std::to_string(room / of.unit * of.unit) + ": device " +
+                    std::to_string(of.device) + " has " + std::to_string(of.multiprocessors) +
+                    ", in groups of " + std::to_string(of.unit) +
                     (of.taken > 0 ? ", of which other stages have " + std::to_string(of.taken) : "") +
                     (of.has_rest ? ", and those that ask for none need 1" : ""));
     }
