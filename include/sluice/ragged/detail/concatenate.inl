@@ -107,9 +107,10 @@ struct RowsInterleaved : Parts<T> {
     }
 };
 
-template <class Plan, class T, Backend B>
-void concatenate(BasicStreamRef<B> stream, const char* what, RaggedBatch<T, B>& out,
+template <class Plan, AnyStream S, class T, Backend B>
+void concatenate(const S& given, const char* what, RaggedBatch<T, B>& out,
                  std::span<const RaggedView<const T>> parts, RaggedWorkspace<B>& workspace) {
+    const BasicStreamRef<B> stream = ref_for(given, what, &workspace, out, parts);
     if (parts.empty() || parts.size() > most_parts) {
         throw Error("ragged::" + std::string(what) + ": " +
                     sluice::detail::counted_were(parts.size(), "batch") + " given, expected 1 to " +
@@ -134,45 +135,38 @@ template <AnyStream S, class T>
 void concatenate_rows(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                       std::type_identity_t<std::span<const RaggedView<const T>>> parts,
                       RaggedWorkspace<BackendOf<S>>& workspace) {
-    detail::concatenate<detail::RowsInTurn<T>>(
-        detail::ref_for(stream, "concatenate_rows", &workspace, out, parts), "concatenate_rows", out, parts,
-        workspace);
+    detail::concatenate<detail::RowsInTurn<T>>(stream, "concatenate_rows", out, parts, workspace);
 }
 template <AnyStream S, class T>
 void concatenate_within(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                         std::type_identity_t<std::span<const RaggedView<const T>>> parts,
                         RaggedWorkspace<BackendOf<S>>& workspace) {
-    detail::concatenate<detail::RowsJoined<T>>(
-        detail::ref_for(stream, "concatenate_within", &workspace, out, parts), "concatenate_within", out,
-        parts, workspace);
+    detail::concatenate<detail::RowsJoined<T>>(stream, "concatenate_within", out, parts, workspace);
 }
 template <AnyStream S, class T>
 void stack(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
            std::type_identity_t<std::span<const RaggedView<const T>>> parts,
            RaggedWorkspace<BackendOf<S>>& workspace) {
-    detail::concatenate<detail::RowsInterleaved<T>>(detail::ref_for(stream, "stack", &workspace, out, parts),
-                                                    "stack", out, parts, workspace);
+    detail::concatenate<detail::RowsInterleaved<T>>(stream, "stack", out, parts, workspace);
 }
 
 template <AnyStream S, class T>
 void concatenate_rows(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                       std::type_identity_t<std::initializer_list<RaggedView<const T>>> parts,
                       RaggedWorkspace<BackendOf<S>>& workspace) {
-    concatenate_rows(stream, out, std::span<const RaggedView<const T>>(parts.begin(), parts.size()),
-                     workspace);
+    concatenate_rows(stream, out, std::span<const RaggedView<const T>>(parts), workspace);
 }
 template <AnyStream S, class T>
 void concatenate_within(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                         std::type_identity_t<std::initializer_list<RaggedView<const T>>> parts,
                         RaggedWorkspace<BackendOf<S>>& workspace) {
-    concatenate_within(stream, out, std::span<const RaggedView<const T>>(parts.begin(), parts.size()),
-                       workspace);
+    concatenate_within(stream, out, std::span<const RaggedView<const T>>(parts), workspace);
 }
 template <AnyStream S, class T>
 void stack(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
            std::type_identity_t<std::initializer_list<RaggedView<const T>>> parts,
            RaggedWorkspace<BackendOf<S>>& workspace) {
-    stack(stream, out, std::span<const RaggedView<const T>>(parts.begin(), parts.size()), workspace);
+    stack(stream, out, std::span<const RaggedView<const T>>(parts), workspace);
 }
 
 } // namespace sluice::ragged

@@ -180,19 +180,16 @@ void apply_padded_into(Stream stream, const F& f, Out& out, RaggedView<const T> 
     using U = std::remove_const_t<typename decltype(span)::element_type>;
     auto* const results = values_of_result("apply_padded", out, rows);
     (void)TakesItsArguments<Stream, std::remove_pointer_t<decltype(+results)>, F, const T&, const U&>();
-    require_elsewhere("apply_padded", "the result", touched(results, rows.value_capacity()),
-                      "the padded operand", touched(span.data(), static_cast<std::int64_t>(span.size())));
+    const auto written = touched(results, rows.value_capacity());
+    const auto read = touched(static_cast<const U*>(span.data()), static_cast<std::int64_t>(span.size()));
+    require_elsewhere("apply_padded", "the result", written, "the padded operand", read);
     if (!refused.empty()) {
-        require_place_apart("apply_padded", refused.data(), "the result",
-                            touched(results, rows.value_capacity()));
+        require_place_apart("apply_padded", refused.data(), "the result", written);
         require_place_apart("apply_padded", refused.data(), "the rows' values",
                             touched(rows.values(), rows.value_capacity()));
-        require_place_apart("apply_padded", refused.data(), "the padded operand",
-                            touched(span.data(), static_cast<std::int64_t>(span.size())));
+        require_place_apart("apply_padded", refused.data(), "the padded operand", read);
     }
-    tell_rows(stream, "apply_padded", rows, touched(results, rows.value_capacity()),
-              touched(static_cast<const U*>(span.data()), static_cast<std::int64_t>(span.size())),
-              touched(refused.data(), refused.empty() ? 0 : 1));
+    tell_rows(stream, "apply_padded", rows, written, read, touched(refused.data(), refused.empty() ? 0 : 1));
     fill_rows(stream, ApplyPadded<F, T, U>{f, rows.values(), span.data(), width}, results, rows, width,
               refused.empty() ? nullptr : refused.data());
 }

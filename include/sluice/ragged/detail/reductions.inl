@@ -16,12 +16,6 @@ template <class Out>
 using Element = typename std::remove_cvref_t<decltype(sluice::detail::placed_span(
     std::declval<std::remove_reference_t<Out>&>()))>::element_type;
 
-template <class Out, class Result>
-constexpr void require_element() {
-    static_assert(std::is_same_v<Element<Out>, Result>,
-                  "sluice::ragged: the elements of `out` are of another type than this operation's results");
-}
-
 template <Backend B>
 void reduce_rows(BasicStreamRef<B>, ...) {
     require_kernels<B>();
@@ -40,68 +34,49 @@ void reduce_rows(HostStreamRef stream, const Op& op, typename Op::Result* out, R
     });
 }
 
-/// Not the memory of the values, which other rows are still made of.
-template <class Out, class T>
-auto* results_for_rows(const char* operation, Out& out, RaggedView<const T> rows) {
-    auto* const results = elements_for_rows(operation, "the result", out, rows);
-    require_elsewhere(operation, "the result", touched(results, rows.row_capacity()), "the rows' values",
-                      touched(rows.values(), rows.value_capacity()));
-    return results;
-}
-
 // What each function enqueues, whatever the backend.
-template <template <class, class> class Op, class Stream, class Out, class T, class Workspace>
-void reduce_into_sums(Stream stream, const char* name, Out& out, RaggedView<const T> rows,
-                      Workspace* workspace) {
-    auto* const results = results_for_rows(name, out, rows);
+template <class Op, class S, class Out, class Rows, class Workspace>
+void reduce_into(const S& given, const char* name, Out& out, const Rows& input, Workspace* workspace) {
+    const auto stream = ref_for(given, name, workspace, out, input);
+    const auto rows = input_view(input);
+    auto* const results = as_result<typename Op::Result>(elements_for_rows(name, "the result", out, rows));
+    // Not the memory of the values, which other rows are still made of.
+    require_elsewhere(name, "the result", touched(results, rows.row_capacity()), "the rows' values",
+                      touched(rows.values(), rows.value_capacity()));
     tell_rows(stream, name, rows, touched(results, rows.row_capacity()), touched_workspace(workspace));
-    reduce_rows(stream, Op<T, Element<Out>>{}, results, rows, workspace);
-}
-template <class Op, class Stream, class Out, class T, class Workspace>
-void reduce_into(Stream stream, const char* name, Out& out, RaggedView<const T> rows, Workspace* workspace) {
-    require_element<Out, typename Op::Result>();
-    if constexpr (std::is_same_v<Element<Out>, typename Op::Result>) {
-        auto* const results = results_for_rows(name, out, rows);
-        tell_rows(stream, name, rows, touched(results, rows.row_capacity()), touched_workspace(workspace));
-        reduce_rows(stream, Op{}, results, rows, workspace);
-    }
+    reduce_rows(stream, Op{}, results, rows, workspace);
 }
 
 } // namespace detail
 
 template <AnyStream S, DeviceMemory<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void sum(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
-    detail::reduce_into_sums<detail::SumOf>(detail::ref_for(stream, "sum", workspace, out, rows), "sum", out,
-                                            detail::input_view(rows), workspace);
+    detail::reduce_into<detail::SumOf<detail::InputValue<Rows>, detail::Element<Out>>>(stream, "sum", out,
+                                                                                       rows, workspace);
 }
 template <AnyStream S, DeviceMemory<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void mean(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
-    detail::reduce_into_sums<detail::MeanOf>(detail::ref_for(stream, "mean", workspace, out, rows), "mean",
-                                             out, detail::input_view(rows), workspace);
+    detail::reduce_into<detail::MeanOf<detail::InputValue<Rows>, detail::Element<Out>>>(stream, "mean", out,
+                                                                                        rows, workspace);
 }
 template <AnyStream S, DeviceMemory<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void(max)(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
-    detail::reduce_into<detail::ExtremeOf<detail::InputValue<Rows>, true>>(
-        detail::ref_for(stream, "max", workspace, out, rows), "max", out, detail::input_view(rows),
-        workspace);
+    detail::reduce_into<detail::ExtremeOf<detail::InputValue<Rows>, true>>(stream, "max", out, rows,
+                                                                           workspace);
 }
 template <AnyStream S, DeviceMemory<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void(min)(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
-    detail::reduce_into<detail::ExtremeOf<detail::InputValue<Rows>, false>>(
-        detail::ref_for(stream, "min", workspace, out, rows), "min", out, detail::input_view(rows),
-        workspace);
+    detail::reduce_into<detail::ExtremeOf<detail::InputValue<Rows>, false>>(stream, "min", out, rows,
+                                                                            workspace);
 }
 template <AnyStream S, DeviceMemory<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void argmax(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
-    detail::reduce_into<detail::ArgmaxOf<detail::InputValue<Rows>>>(
-        detail::ref_for(stream, "argmax", workspace, out, rows), "argmax", out, detail::input_view(rows),
-        workspace);
+    detail::reduce_into<detail::ArgmaxOf<detail::InputValue<Rows>>>(stream, "argmax", out, rows, workspace);
 }
 template <AnyStream S, DeviceMemory<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void logsumexp(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
-    detail::reduce_into<detail::LogSumExpOf<detail::InputValue<Rows>>>(
-        detail::ref_for(stream, "logsumexp", workspace, out, rows), "logsumexp", out,
-        detail::input_view(rows), workspace);
+    detail::reduce_into<detail::LogSumExpOf<detail::InputValue<Rows>>>(stream, "logsumexp", out, rows,
+                                                                       workspace);
 }
 
 } // namespace sluice::ragged

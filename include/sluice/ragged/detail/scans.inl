@@ -73,41 +73,32 @@ void transform_rows(HostStreamRef stream, const Op& op, typename Op::Stored* out
     });
 }
 
-/// Not a part of the values, which others are still made of.
-template <class Result, class T>
-void require_scan_in_place(const char* operation, Result* results, RaggedView<const T> rows) {
-    require_elsewhere_or_in_place(operation, "the result", touched(results, rows.value_capacity()),
+// What each function enqueues, whatever the backend.
+template <template <class T, class U> class Op, class S, class Out, class Rows, class Workspace>
+void scan_into(const S& given, const char* name, Out& out, const Rows& input, Workspace* workspace) {
+    const auto stream = ref_for(given, name, workspace, out, input);
+    const auto rows = input_view(input);
+    auto* const elements = elements_for_values(name, "the result", out, rows);
+    using Scan = Op<InputValue<Rows>, std::remove_pointer_t<decltype(+elements)>>;
+    auto* const results = as_result<typename Scan::Stored>(elements);
+    // Not a part of the values, which others are still made of.
+    require_elsewhere_or_in_place(name, "the result", touched(results, rows.value_capacity()),
                                   "the rows' values", touched(rows.values(), rows.value_capacity()));
+    tell_rows(stream, name, rows, touched(results, rows.value_capacity()), touched_workspace(workspace));
+    transform_rows(stream, Scan{}, results, rows, workspace);
 }
-
-template <class Stream, class Out, class T, class Workspace>
-void softmax_into(Stream stream, Out& out, RaggedView<const T> rows, Workspace* workspace) {
-    T* const values = as_result<T>(elements_for_values("softmax", "the result", out, rows));
-    require_scan_in_place("softmax", values, rows);
-    tell_rows(stream, "softmax", rows, touched(values, rows.value_capacity()), touched_workspace(workspace));
-    transform_rows(stream, SoftmaxOf<T>{}, values, rows, workspace);
-}
-template <class Stream, class Out, class T, class Workspace>
-void exclusive_sum_into(Stream stream, Out& out, RaggedView<const T> rows, Workspace* workspace) {
-    auto* const values = elements_for_values("exclusive_sum", "the result", out, rows);
-    using Sum = std::remove_pointer_t<std::remove_const_t<decltype(values)>>;
-    require_scan_in_place("exclusive_sum", values, rows);
-    tell_rows(stream, "exclusive_sum", rows, touched(values, rows.value_capacity()),
-              touched_workspace(workspace));
-    transform_rows(stream, ExclusiveSumOf<T, Sum>{}, values, rows, workspace);
-}
+template <class T, class U>
+using SoftmaxInto = SoftmaxOf<T>;
 
 } // namespace detail
 
 template <AnyStream S, RaggedValues<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void softmax(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
-    detail::softmax_into(detail::ref_for(stream, "softmax", workspace, out, rows), out,
-                         detail::input_view(rows), workspace);
+    detail::scan_into<detail::SoftmaxInto>(stream, "softmax", out, rows, workspace);
 }
 template <AnyStream S, RaggedValues<BackendOf<S>> Out, RowsOn<BackendOf<S>> Rows>
 void exclusive_sum(const S& stream, Out&& out, const Rows& rows, RaggedWorkspace<BackendOf<S>>* workspace) {
-    detail::exclusive_sum_into(detail::ref_for(stream, "exclusive_sum", workspace, out, rows), out,
-                               detail::input_view(rows), workspace);
+    detail::scan_into<detail::ExclusiveSumOf>(stream, "exclusive_sum", out, rows, workspace);
 }
 
 } // namespace sluice::ragged

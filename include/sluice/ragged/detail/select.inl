@@ -120,9 +120,10 @@ struct OnceIfFilled {
 };
 
 /// Each row as often as `times` says: sums those numbers up, writes down which row each of the result's is, and gathers.
-template <class T, Backend B, class Times>
-void repeat_by(BasicStreamRef<B> stream, const char* what, RaggedBatch<T, B>& out, RaggedView<const T> in,
+template <AnyStream S, class T, Backend B, class Times>
+void repeat_by(const S& given, const char* what, RaggedBatch<T, B>& out, RaggedView<const T> in,
                const Times& times, RaggedWorkspace<B>& workspace) {
+    const BasicStreamRef<B> stream = ref_for(given, what, &workspace, out, in);
     const RaggedTarget<T> target = out.target();
     require_apart(what, target, in);
     RaggedScratch<B> scratch = workspace.scratch();
@@ -154,9 +155,10 @@ inline void require_not_negative(const char* what, std::int64_t given) {
                     " was given, expected 0 or more");
 }
 
-template <class T, Backend B, class Plan>
-void make(BasicStreamRef<B> stream, const char* what, RaggedBatch<T, B>& out, const Plan& plan,
+template <AnyStream S, class T, Backend B, class Plan>
+void make(const S& given, const char* what, RaggedBatch<T, B>& out, const Plan& plan,
           RaggedWorkspace<B>& workspace) {
+    const BasicStreamRef<B> stream = ref_for(given, what, &workspace, out, plan.in);
     const RaggedTarget<T> target = out.target();
     require_apart(what, target, plan.in);
     RaggedScratch<B> scratch = workspace.scratch();
@@ -171,8 +173,7 @@ template <AnyStream S, class T>
 void slice(const S& stream, RaggedBatch<T, BackendOf<S>>& out, std::type_identity_t<RaggedView<const T>> in,
            std::int64_t first, std::int64_t last, RaggedWorkspace<BackendOf<S>>& workspace) {
     detail::require_range("slice", first, last);
-    detail::make(detail::ref_for(stream, "slice", &workspace, out, in), "slice", out,
-                 detail::SliceOfRows<T>{{in}, first, last}, workspace);
+    detail::make(stream, "slice", out, detail::SliceOfRows<T>{{in}, first, last}, workspace);
 }
 
 template <AnyStream S, class T>
@@ -180,29 +181,25 @@ void slice_within(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                   std::type_identity_t<RaggedView<const T>> in, std::int64_t first, std::int64_t last,
                   RaggedWorkspace<BackendOf<S>>& workspace) {
     detail::require_range("slice_within", first, last);
-    detail::make(detail::ref_for(stream, "slice_within", &workspace, out, in), "slice_within", out,
-                 detail::SliceWithinRows<T>{{in}, first, last}, workspace);
+    detail::make(stream, "slice_within", out, detail::SliceWithinRows<T>{{in}, first, last}, workspace);
 }
 
 template <AnyStream S, class T>
 void prefix(const S& stream, RaggedBatch<T, BackendOf<S>>& out, std::type_identity_t<RaggedView<const T>> in,
             std::int64_t most, RaggedWorkspace<BackendOf<S>>& workspace) {
     detail::require_not_negative("prefix", most);
-    detail::make(detail::ref_for(stream, "prefix", &workspace, out, in), "prefix", out,
-                 detail::SliceWithinRows<T>{{in}, 0, most}, workspace);
+    detail::make(stream, "prefix", out, detail::SliceWithinRows<T>{{in}, 0, most}, workspace);
 }
 
 template <AnyStream S, class T>
 void gather(const S& stream, RaggedBatch<T, BackendOf<S>>& out, std::type_identity_t<RaggedView<const T>> in,
             std::type_identity_t<DeviceSpan<const std::int64_t, BackendOf<S>>> indices,
             RaggedWorkspace<BackendOf<S>>& workspace) {
-    const detail::IndexedRows<T> plan{
-        {in}, indices.data(), nullptr, static_cast<std::int64_t>(indices.size())};
-    detail::require_read_apart("gather", out.target(), "the indices", indices.data(),
-                               static_cast<std::int64_t>(indices.size()));
-    detail::tell_touched(detail::ref_of(stream), "gather",
-                         detail::touched(indices.data(), static_cast<std::int64_t>(indices.size())));
-    detail::make(detail::ref_for(stream, "gather", &workspace, out, in), "gather", out, plan, workspace);
+    const auto count = static_cast<std::int64_t>(indices.size());
+    detail::require_read_apart("gather", out.target(), "the indices", indices.data(), count);
+    detail::tell_touched(detail::ref_of(stream), "gather", detail::touched(indices.data(), count));
+    detail::make(stream, "gather", out, detail::IndexedRows<T>{{in}, indices.data(), nullptr, count},
+                 workspace);
 }
 
 template <AnyStream S, class T>
@@ -213,7 +210,7 @@ void reorder(const S& stream, RaggedBatch<T, BackendOf<S>>& out, std::type_ident
     const detail::IndexedRows<T> plan{{in}, order.data(), &in.counts_pointer()->rows, 0};
     detail::require_read_apart("reorder", out.target(), "the order", order.data(), in.row_capacity());
     detail::tell_touched(detail::ref_of(stream), "reorder", detail::touched(order.data(), in.row_capacity()));
-    detail::make(detail::ref_for(stream, "reorder", &workspace, out, in), "reorder", out, plan, workspace);
+    detail::make(stream, "reorder", out, plan, workspace);
 }
 
 template <AnyStream S, class T>
@@ -242,14 +239,14 @@ void mask_rows(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
     detail::require_elements("mask_rows: the rows to keep", keep.size(), in.row_capacity());
     detail::tell_touched(detail::ref_of(stream), "mask_rows",
                          detail::touched(keep.data(), in.row_capacity()));
-    detail::repeat_by(detail::ref_for(stream, "mask_rows", &workspace, out, in), "mask_rows", out, in,
-                      detail::OnceIfKept{in.counts_pointer(), keep.data()}, workspace);
+    detail::repeat_by(stream, "mask_rows", out, in, detail::OnceIfKept{in.counts_pointer(), keep.data()},
+                      workspace);
 }
 
 template <AnyStream S, class T>
 void remove_empty(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
                   std::type_identity_t<RaggedView<const T>> in, RaggedWorkspace<BackendOf<S>>& workspace) {
-    detail::repeat_by(detail::ref_for(stream, "remove_empty", &workspace, out, in), "remove_empty", out, in,
+    detail::repeat_by(stream, "remove_empty", out, in,
                       detail::OnceIfFilled{in.counts_pointer(), in.offsets()}, workspace);
 }
 
@@ -257,8 +254,7 @@ template <AnyStream S, class T>
 void repeat(const S& stream, RaggedBatch<T, BackendOf<S>>& out, std::type_identity_t<RaggedView<const T>> in,
             std::int64_t times, RaggedWorkspace<BackendOf<S>>& workspace) {
     detail::require_not_negative("repeat", times);
-    detail::make(detail::ref_for(stream, "repeat", &workspace, out, in), "repeat", out,
-                 detail::RepeatedRows<T>{{in}, times}, workspace);
+    detail::make(stream, "repeat", out, detail::RepeatedRows<T>{{in}, times}, workspace);
 }
 
 template <AnyStream S, class T>
@@ -269,8 +265,8 @@ void repeat_each(const S& stream, RaggedBatch<T, BackendOf<S>>& out,
     detail::require_elements("repeat_each: the times", times.size(), in.row_capacity());
     detail::tell_touched(detail::ref_of(stream), "repeat_each",
                          detail::touched(times.data(), in.row_capacity()));
-    detail::repeat_by(detail::ref_for(stream, "repeat_each", &workspace, out, in), "repeat_each", out, in,
-                      detail::TimesGiven{in.counts_pointer(), times.data()}, workspace);
+    detail::repeat_by(stream, "repeat_each", out, in, detail::TimesGiven{in.counts_pointer(), times.data()},
+                      workspace);
 }
 
 } // namespace sluice::ragged

@@ -14,30 +14,17 @@ namespace sluice::ragged {
 namespace detail {
 
 template <std::size_t Bytes>
-struct UnsignedOf;
-template <>
-struct UnsignedOf<1> {
-    using type = std::uint8_t;
-};
-template <>
-struct UnsignedOf<2> {
-    using type = std::uint16_t;
-};
-template <>
-struct UnsignedOf<4> {
-    using type = std::uint32_t;
-};
-template <>
-struct UnsignedOf<8> {
-    using type = std::uint64_t;
-};
+using UnsignedOf =
+    std::conditional_t<Bytes == 1, std::uint8_t,
+                       std::conditional_t<Bytes == 2, std::uint16_t,
+                                          std::conditional_t<Bytes == 4, std::uint32_t, std::uint64_t>>>;
 
 /// Numbers that compare as the values are to be ordered. Trivially copyable.
 template <class T>
 struct SortKey {
     static_assert(std::is_arithmetic_v<T> && sizeof(T) <= 8,
                   "sluice::ragged::sort: values must be integers, float or double");
-    using Key = typename UnsignedOf<sizeof(T)>::type;
+    using Key = UnsignedOf<sizeof(T)>;
 
     bool descending;
 
