@@ -35,13 +35,7 @@ public:
     Error in_stage(const std::string& stage) const;
 
     /// The same failure, with the batch alone.
-    Error in_batch(std::size_t batch) const {
-        Error placed{"batch " + std::to_string(batch) + ": " + message_};
-        placed.call_ = call_;
-        placed.name_ = name_;
-        placed.batch_ = batch;
-        return placed;
-    }
+    Error in_batch(std::size_t batch) const;
 
     /// The same failure, with what is to be said before it.
     Error after(const std::string& words) const;
@@ -62,6 +56,11 @@ public:
     std::optional<std::size_t> batch() const noexcept { return batch_; }
 
 private:
+    Error(const std::string& message, const Error& same) : Error(message) {
+        call_ = same.call_;
+        name_ = same.name_;
+    }
+
     std::string message_;
     std::string call_;
     std::string name_;

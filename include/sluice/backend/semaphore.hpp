@@ -95,7 +95,7 @@ public:
         if constexpr (requires { B::semaphore_reached(native_, value); })
             return B::semaphore_reached(own(), value);
         else
-            return static_cast<std::int32_t>(this->value() - value) >= 0;
+            return detail::at_least(this->value(), value);
     }
 
     /// Waits on the calling thread until the counter is at `value` or above, for at most `timeout`; whether it is. It

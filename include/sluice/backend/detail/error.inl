@@ -20,37 +20,35 @@ SLUICE_BODY Error::Error(std::string call, std::string name, const std::string& 
 }
 
 SLUICE_BODY Error Error::in_stage(const std::string& stage, std::size_t batch) const {
-    Error placed{"stage '" + stage + "', batch " + std::to_string(batch) + ": " + message_};
-    placed.call_ = call_;
-    placed.name_ = name_;
+    Error placed{"stage '" + stage + "', batch " + std::to_string(batch) + ": " + message_, *this};
     placed.stage_ = stage;
     placed.batch_ = batch;
     return placed;
 }
 
 SLUICE_BODY Error Error::in_stage(const std::string& stage) const {
-    Error placed{"stage '" + stage + "': " + message_};
-    placed.call_ = call_;
-    placed.name_ = name_;
+    Error placed{"stage '" + stage + "': " + message_, *this};
     placed.stage_ = stage;
     return placed;
 }
 
+SLUICE_BODY Error Error::in_batch(std::size_t batch) const {
+    Error placed{"batch " + std::to_string(batch) + ": " + message_, *this};
+    placed.batch_ = batch;
+    return placed;
+}
+
 SLUICE_BODY Error Error::after(const std::string& words) const {
-    Error told{words + message_};
-    told.call_ = call_;
-    told.name_ = name_;
+    Error told{words + message_, *this};
     told.stage_ = stage_;
     told.batch_ = batch_;
     return told;
 }
 
 SLUICE_BODY Error Error::at_or_before(std::size_t batch) const {
-    Error placed{"batch " + std::to_string(batch) +
-                 " or earlier (PipelineOptions::launch_blocking tells which, and the stage): " + message_};
-    placed.call_ = call_;
-    placed.name_ = name_;
-    return placed;
+    return {"batch " + std::to_string(batch) +
+                " or earlier (PipelineOptions::launch_blocking tells which, and the stage): " + message_,
+            *this};
 }
 
 SLUICE_BODY void detail::throw_moved_from(const char* what) {

@@ -14,10 +14,8 @@ inline void throw_failure(const char* what, const std::exception_ptr& failure) {
         return;
     try {
         std::rethrow_exception(failure);
-    } catch (const std::exception& exception) {
-        std::throw_with_nested(Error(std::string(what) + exception.what()));
     } catch (...) {
-        std::throw_with_nested(Error(std::string(what) + "an exception of an unknown type"));
+        std::throw_with_nested(Error(what + words_of_handled()));
     }
 }
 

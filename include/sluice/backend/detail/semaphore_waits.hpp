@@ -9,6 +9,11 @@
 
 namespace sluice::detail {
 
+/// Whether a semaphore's counter has come to `value`: round the end of 32 bits, as a device compares.
+inline bool at_least(std::uint32_t counter, std::uint32_t value) noexcept {
+    return static_cast<std::int32_t>(counter - value) >= 0;
+}
+
 /// What users' semaphores still have streams wait for, and which streams will raise them: so that cleaning up behind an
 /// exception does not wait for a signal that never comes. Any thread may use it.
 class SemaphoreWaits {

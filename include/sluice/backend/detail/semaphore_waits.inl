@@ -8,15 +8,6 @@
 
 namespace sluice::detail {
 
-namespace semaphores {
-
-// Round the end of 32 bits, as a device compares.
-inline bool at_least(std::uint32_t counter, std::uint32_t value) noexcept {
-    return static_cast<std::int32_t>(counter - value) >= 0;
-}
-
-} // namespace semaphores
-
 struct SemaphoreWaits::Mutex : std::mutex {};
 
 SLUICE_BODY SemaphoreWaits::SemaphoreWaits() : mutex_(*new Mutex) {}
@@ -32,7 +23,7 @@ SLUICE_BODY void SemaphoreWaits::add(const Entry& entry) {
     if (entries_.size() >= look_at_) {
         std::size_t kept = 0;
         for (const Entry& old : entries_) {
-            if (!semaphores::at_least(old.calls->value(old.semaphore), old.value))
+            if (!at_least(old.calls->value(old.semaphore), old.value))
                 entries_[kept++] = old;
         }
         while (entries_.size() > kept)
@@ -68,11 +59,10 @@ SLUICE_BODY void SemaphoreWaits::forget(const void* semaphore) noexcept {
 
 // Whether the semaphore has been raised so far, or a stream will do so.
 SLUICE_BODY bool SemaphoreWaits::is_over(const Entry& entry) const {
-    if (semaphores::at_least(entry.calls->value(entry.semaphore), entry.value))
+    if (at_least(entry.calls->value(entry.semaphore), entry.value))
         return true;
     for (const Entry& other : entries_) {
-        if (!other.waits && other.semaphore == entry.semaphore &&
-            semaphores::at_least(other.value, entry.value))
+        if (!other.waits && other.semaphore == entry.semaphore && at_least(other.value, entry.value))
             return true;
     }
     return false;

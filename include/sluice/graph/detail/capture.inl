@@ -94,10 +94,8 @@ SLUICE_BODY void require_capture_mode(const CaptureOptions& options) {
 SLUICE_BODY std::string thrown_text(CallRef<void()> call) {
     try {
         call();
-    } catch (const std::exception& exception) {
-        return exception.what();
     } catch (...) {
-        return "an exception of an unknown type";
+        return words_of_handled();
     }
     return {};
 }

@@ -96,10 +96,8 @@ inline void refuse_disturbance(const char* call) {
 }
 
 SLUICE_BODY void Functions::enqueue_task(NativeStream stream, Task task) {
-    if (any_capture()) [[unlikely]] {
-        if (captured(stream, [&] { return task_node(std::move(task)); }))
-            return;
-    }
+    if (captured(stream, [&] { return task_node(std::move(task)); }))
+        return;
     stream->push(std::move(task));
 }
 
@@ -286,10 +284,8 @@ SLUICE_BODY void* Functions::allocate_device(std::size_t bytes) {
 }
 
 SLUICE_BODY void* Functions::allocate_device(std::size_t bytes, NativeStream stream) {
-    if (any_capture()) [[unlikely]] {
-        if (const auto capture = stream->capture(); capture != nullptr)
-            return allocate_for_graph(bytes, *capture);
-    }
+    if (const auto capture = stream->capture(); capture != nullptr) [[unlikely]]
+        return allocate_for_graph(bytes, *capture);
     return allocate_for_user(bytes);
 }
 
@@ -300,14 +296,12 @@ SLUICE_BODY void Functions::free_device(void* memory) noexcept {
 
 SLUICE_BODY void Functions::free_device(void* memory, NativeStream stream) noexcept {
     const bool is_of_graph = MemoryMap::instance().graph_owns(memory);
-    if (any_capture()) [[unlikely]] {
-        const auto capture = stream->capture();
-        if (capture != nullptr && is_of_graph)
+    if (const auto capture = stream->capture(); capture != nullptr) [[unlikely]] {
+        if (is_of_graph)
             capture->note_free(memory);
-        if (capture != nullptr && !is_of_graph) {
+        else
             capture->invalidate("free_device: memory from before the capture was freed in it, and replays "
                                 "would free it again");
-        }
     }
     counts().device_allocations.remove();
     if (is_of_graph && !MemoryMap::instance().let_go(memory, MemoryMap::Owner::user))
@@ -356,10 +350,8 @@ SLUICE_BODY std::size_t Functions::device_memory_in_use() noexcept { return Memo
 
 SLUICE_BODY void Functions::copy(void* to, const void* from, std::size_t bytes, CopyKind,
                                  NativeStream stream) {
-    if (any_capture()) [[unlikely]] {
-        if (captured(stream, [&] { return copy_node(to, from, bytes); }))
-            return;
-    }
+    if (captured(stream, [&] { return copy_node(to, from, bytes); }))
+        return;
     stream->push(Task{[to, from, bytes] { std::memcpy(to, from, bytes); }});
 }
 
@@ -370,10 +362,8 @@ SLUICE_BODY void Functions::fill_bytes(void* memory, int value, std::size_t byte
 SLUICE_BODY void Functions::fill_elements(void* memory, std::uint32_t pattern, std::size_t element_bytes,
                                           std::size_t count, NativeStream stream) {
     const std::size_t bytes = element_bytes * count;
-    if (any_capture()) [[unlikely]] {
-        if (captured(stream, [&] { return fill_node(memory, pattern, element_bytes, bytes); }))
-            return;
-    }
+    if (captured(stream, [&] { return fill_node(memory, pattern, element_bytes, bytes); }))
+        return;
     stream->push(Task{
         [memory, pattern, element_bytes, bytes] { fill_memory(memory, pattern, element_bytes, bytes); }});
 }

@@ -195,9 +195,7 @@ private:
                     older_failures_.push_back({newest_, std::move(failure_)});
                 newest_ = number;
                 failure_ = std::move(failure);
-                nanoseconds_ = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                   std::chrono::steady_clock::now().time_since_epoch())
-                                   .count();
+                nanoseconds_ = detail::steady_nanoseconds();
             } else if (failure != nullptr && waits_ > 0) {
                 older_failures_.push_back({number, std::move(failure)});
             }

@@ -27,9 +27,7 @@ inline detail::Shared<Capture> capture_of(Queue* stream, const char* caller) {
 }
 
 inline void refuse_in_capture(Queue* stream, const char* caller) {
-    if (!any_capture()) [[likely]]
-        return;
-    if (const auto capture = stream->capture(); capture != nullptr)
+    if (const auto capture = stream->capture(); capture != nullptr) [[unlikely]]
         capture->refuse(std::string(caller) + ": the stream is being captured");
 }
 
@@ -37,6 +35,8 @@ inline void refuse_in_capture(Queue* stream, const char* caller) {
 // thread may be making.
 template <class Make>
 bool captured(Queue* stream, Make&& make) {
+    if (!any_capture()) [[likely]]
+        return false;
     const auto capture = stream->capture();
     detail::CaptureLedger& ledger = detail::capture_ledger();
     if (ledger.depth > 0)

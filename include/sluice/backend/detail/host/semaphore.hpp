@@ -11,6 +11,7 @@
 #include <sluice/backend/detail/host/queue.hpp>
 #include <sluice/backend/detail/host/task.hpp>
 #include <sluice/backend/detail/owned.hpp>
+#include <sluice/backend/detail/semaphore_waits.hpp>
 #include <sluice/backend/detail/shared.hpp>
 #include <sluice/backend/detail/thread.hpp>
 #include <sluice/backend/error.hpp>
@@ -54,7 +55,7 @@ private:
         void raise(std::uint32_t value, std::exception_ptr failure) {
             const std::lock_guard lock(mutex_);
             const std::uint32_t former = value_.load(std::memory_order_relaxed);
-            if (at_least(former, value))
+            if (detail::at_least(former, value))
                 return;
             if (failure != nullptr) {
                 if (failure_ == nullptr || failed_to_ != former) {
@@ -69,9 +70,10 @@ private:
         // Waits for `value`, and gives what the queue that signalled it had failed with.
         std::exception_ptr wait(std::uint32_t value) {
             std::unique_lock lock(mutex_);
-            changed_.wait(lock, [&] { return at_least(value_.load(std::memory_order_relaxed), value); });
-            const bool failed =
-                failure_ != nullptr && !at_least(failed_from_, value) && at_least(failed_to_, value);
+            changed_.wait(lock,
+                          [&] { return detail::at_least(value_.load(std::memory_order_relaxed), value); });
+            const bool failed = failure_ != nullptr && !detail::at_least(failed_from_, value) &&
+                                detail::at_least(failed_to_, value);
             return failed ? failure_ : nullptr;
         }
         void reset() {
@@ -81,11 +83,6 @@ private:
         }
 
     private:
-        // As a device compares: round the end of 32 bits.
-        static bool at_least(std::uint32_t counter, std::uint32_t value) noexcept {
-            return static_cast<std::int32_t>(counter - value) >= 0;
-        }
-
         mutable std::mutex mutex_;
         detail::Condition changed_;
         std::atomic<std::uint32_t> value_{0};
