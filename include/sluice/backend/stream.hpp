@@ -212,10 +212,9 @@ private:
     // Not a deleted function, which could not say why.
     template <class T>
     Native refuse_temporary() const noexcept {
-        static_assert(
-            std::is_void_v<T>,
-            "sluice::BasicStream: a reference to a temporary stream would dangle; keep the stream in "
-            "a variable that outlives what refers to it");
+        static_assert(std::is_void_v<T>,
+                      "sluice::BasicStream: a reference to a temporary stream would dangle; keep the stream "
+                      "in a variable that outlives what refers to it");
         return native_;
     }
 

@@ -50,10 +50,9 @@ struct NoKey {
 /// \endcode
 template <class Key = NoKey, GraphBackend B = DefaultBackend>
 class GraphCapture {
-    static_assert(
-        std::is_same_v<Key, std::decay_t<Key>> && std::copy_constructible<Key>,
-        "sluice::GraphCapture: keys are kept: a key's type can be copied, and is neither const, a reference "
-        "nor an array");
+    static_assert(std::is_same_v<Key, std::decay_t<Key>> && std::copy_constructible<Key>,
+                  "sluice::GraphCapture: keys are kept: a key's type can be copied, and is neither const, a "
+                  "reference nor an array");
     static_assert(std::equality_comparable<Key>,
                   "sluice::GraphCapture: keys are compared: a key's type must have operator==");
 

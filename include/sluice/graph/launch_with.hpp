@@ -31,10 +31,8 @@ void launch_with(BasicStreamRef<B> stream, const KernelDims& dims, void (*kernel
 /// Does not compile: a kernel is a function, and the stream a reference.
 template <class S, class Kernel, class Arguments>
 void launch_with(const S&, const KernelDims&, const Kernel&, const Arguments&) {
-    static_assert(
-        sizeof(S) == 0,
-        "sluice::launch_with: takes a StreamRef, dims, a kernel, which is a function and no lambda, and "
-        "the lambda that gives its arguments");
+    static_assert(sizeof(S) == 0, "sluice::launch_with: takes a StreamRef, dims, a kernel, which is a "
+                                  "function and no lambda, and the lambda that gives its arguments");
 }
 
 } // namespace sluice

@@ -55,9 +55,8 @@ public:
         values.size();
     }
     explicit DeviceBuffer(const Values&) requires(!std::is_same_v<Values, DeviceBuffer>) {
-        static_assert(sizeof(Values) == 0,
-                      "sluice::DeviceBuffer: it is made of a number of elements, and filled then, as by "
-                      "copy_and_wait(stream, buffer, values)");
+        static_assert(sizeof(Values) == 0, "sluice::DeviceBuffer: it is made of a number of elements, and "
+                                           "filled then, as by copy_and_wait(stream, buffer, values)");
     }
 
     /// Leaves the other buffer empty. Assigning frees what was here.
@@ -160,9 +159,8 @@ public:
         values.size();
     }
     explicit PinnedBuffer(const Values&) requires(!std::is_same_v<Values, PinnedBuffer>) {
-        static_assert(sizeof(Values) == 0,
-                      "sluice::PinnedBuffer: it is made of a number of elements, and filled then, as by "
-                      "std::copy or a loop");
+        static_assert(sizeof(Values) == 0, "sluice::PinnedBuffer: it is made of a number of elements, and "
+                                           "filled then, as by std::copy or a loop");
     }
 
     /// Leaves the other buffer empty. Assigning frees what was here.

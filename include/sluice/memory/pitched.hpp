@@ -88,10 +88,8 @@ void copy_2d(const BasicStream<B>& stream, PitchedSpan<To> to, PitchedSpan<From>
 /// Does not compile: buffers and spans do not say how wide their rows are.
 template <class S, class To, class From>
 requires(detail::OfBackend<To> || detail::OfBackend<From>) void copy_2d(const S&, const To&, const From&) {
-    static_assert(
-        sizeof(S) == 0,
-        "sluice::copy_2d: copies between PitchedSpans, as in copy_2d(stream, PitchedSpan{to, columns, rows}, "
-        "PitchedSpan{from, columns, rows, pitch})");
+    static_assert(sizeof(S) == 0, "sluice::copy_2d: copies between PitchedSpans, as in copy_2d(stream, "
+                                  "PitchedSpan{to, columns, rows}, PitchedSpan{from, columns, rows, pitch})");
 }
 
 } // namespace sluice

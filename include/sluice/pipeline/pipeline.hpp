@@ -84,9 +84,9 @@ requires(detail::GivenByName<Given> || ...) Stages(Given&&...)
 /// `make(int slot)` for each slot of its ring, once, when the pipeline is made.
 template <class... Makers>
 struct Slots {
-    static_assert(!(detail::is_only_moved<Makers> || ...),
-                  "sluice::Slots: a slot maker that can only be moved is moved here, as in "
-                  "Slots{std::move(make)}");
+    static_assert(
+        !(detail::is_only_moved<Makers> || ...),
+        "sluice::Slots: a slot maker that can only be moved is moved here, as in Slots{std::move(make)}");
     /// Used by the pipeline's constructor, and dropped then.
     detail::Each<Makers...> all;
     /// Takes each maker by value.
@@ -169,10 +169,9 @@ public:
         : Pipeline(NotMade{}) {
         (void)stages;
         (void)options;
-        static_assert(
-            sizeof...(Makers) > 0,
-            "sluice::Pipeline: a stage has an output, and no slot makers are given; name a slot maker for "
-            "each stage's output, as in Pipeline{Stages{a, b}, Slots{make}}");
+        static_assert(sizeof...(Makers) > 0,
+                      "sluice::Pipeline: a stage has an output, and no slot makers are given; name a slot "
+                      "maker for each stage's output, as in Pipeline{Stages{a, b}, Slots{make}}");
     }
 
     Pipeline(const Pipeline&) = delete;            ///< Cannot be copied.
@@ -261,14 +260,12 @@ public:
     template <class Source, class... Stop>
     requires(!std::is_lvalue_reference_v<Source> ||
              !(StopRequest<std::remove_cvref_t<Stop>> && ...)) auto run(Source&&, const Stop&...) {
-        static_assert(
-            std::is_lvalue_reference_v<Source>,
-            "sluice::Pipeline::run: the source is a temporary, and must outlive the loop: give it a "
-            "name, as in for (auto& result : pipeline.run(source))");
-        static_assert(
-            !std::is_lvalue_reference_v<Source>,
-            "sluice::Pipeline::run: what tells the loop to end is a std::stop_token, or is called as "
-            "bool(), such as [&] { return stop.load(); }");
+        static_assert(std::is_lvalue_reference_v<Source>,
+                      "sluice::Pipeline::run: the source is a temporary, and must outlive the loop: give it "
+                      "a name, as in for (auto& result : pipeline.run(source))");
+        static_assert(!std::is_lvalue_reference_v<Source>,
+                      "sluice::Pipeline::run: what tells the loop to end is a std::stop_token, or is called "
+                      "as bool(), such as [&] { return stop.load(); }");
         return std::initializer_list<int>();
     }
 

@@ -64,18 +64,16 @@ public:
     template <class Handler>
     requires(!std::invocable<Handler, std::size_t, std::span<const T>>)
         Readback(std::size_t, Handler, [[maybe_unused]] int slots = 16) {
-        static_assert(sizeof(Handler) == 0,
-                      "sluice::Readback: the handler must be callable as handler(std::size_t index, "
-                      "std::span<const T> values)");
+        static_assert(sizeof(Handler) == 0, "sluice::Readback: the handler must be callable as "
+                                            "handler(std::size_t index, std::span<const T> values)");
     }
 
     /// Does not compile.
     template <class First, class... Rest>
     requires(!std::convertible_to<First, std::size_t>) explicit Readback(const First&, const Rest&...) {
-        static_assert(
-            sizeof(First) == 0,
-            "sluice::Readback: the largest number of values of a result comes first, and the handler "
-            "behind it, as in Readback<float>{1, handler}");
+        static_assert(sizeof(First) == 0,
+                      "sluice::Readback: the largest number of values of a result comes first, and the "
+                      "handler behind it, as in Readback<float>{1, handler}");
     }
 
     Readback(const Readback&) = delete;            ///< Cannot be copied.

@@ -49,10 +49,8 @@ struct NoBatches {
 /// return. Each is an `Out`. Iterated once. The pipeline and the source must outlive it; it can be neither copied nor moved.
 template <class Pipe, class Source, class Out, class Stop = detail::NeverStop>
 class Results {
-    static_assert(
-        !std::is_void_v<Out>,
-        "sluice::Pipeline::run: the last stage makes nothing; give it an output, with a slot maker, that the "
-        "loop reads");
+    static_assert(!std::is_void_v<Out>, "sluice::Pipeline::run: the last stage makes nothing; give it an "
+                                        "output, with a slot maker, that the loop reads");
 
 public:
     /// Asks for nothing yet. Called by `run` and `drain`.
@@ -144,9 +142,8 @@ void Results<Pipe, Source, Out, Stop>::advance() {
             "run: within the loop over results the pipeline was reset or replaced, or another loop asked for "
             "its results, so that it has lost those that were still to come; do so behind the loop");
     if (left.end != pipeline_.submitted())
-        throw Error(
-            "run: a batch was submitted within the loop over results, and takes the slot of one that is "
-            "still to come; submit it before the loop or behind it, or on another pipeline");
+        throw Error("run: a batch was submitted within the loop over results, and takes the slot of one that "
+                    "is still to come; submit it before the loop or behind it, or on another pipeline");
     if constexpr (has_batches)
         submit_ahead();
     if (const std::size_t next = core.next_result(left.next); next < left.end) {

@@ -100,10 +100,9 @@ class Stage {
     static_assert(
         !detail::takes_stream_late<typename detail::Signature<Function>::parameters>,
         "sluice::Stage: a callable takes its stream first, as in (stream, const Batch&, const In&..., Out&)");
-    static_assert(
-        !detail::takes_stream_owner<typename detail::Signature<Function>::parameters>,
-        "sluice::Stage: a callable takes its stream by value, as a StreamRef or a HostStreamRef, and "
-        "not what owns the stream");
+    static_assert(!detail::takes_stream_owner<typename detail::Signature<Function>::parameters>,
+                  "sluice::Stage: a callable takes its stream by value, as a StreamRef or a HostStreamRef, "
+                  "and not what owns the stream");
 
 public:
     /// What the stage calls.
@@ -187,10 +186,9 @@ struct NotTagged {};
 /// \endcode
 template <class Tag, class T>
 struct Tagged : std::conditional_t<std::is_class_v<T>, T, detail::NotTagged> {
-    static_assert(
-        std::is_class_v<T>,
-        "sluice::Tagged: what is tagged must be a class, since a Tagged derives from it; put a number "
-        "or a pointer into a struct of its own, which needs no tag");
+    static_assert(std::is_class_v<T>,
+                  "sluice::Tagged: what is tagged must be a class, since a Tagged derives from it; put a "
+                  "number or a pointer into a struct of its own, which needs no tag");
     /// What tells it from others of its type.
     using tag = Tag;
 };

@@ -42,10 +42,9 @@ public:
 template <class... Given>
 class TwoStreamPipeline<detail::Types<Given...>, void, void> {
     static_assert(!(std::is_same_v<Given, detail::NoSuchOption> || ...), SLUICE_NO_SUCH_OPTION);
-    static_assert(
-        !(detail::is_only_moved<Given> || ...),
-        "sluice::TwoStreamPipeline: what can only be moved, as a stage with such a callable, is moved "
-        "here, as in TwoStreamPipeline{std::move(stage), other, make}");
+    static_assert(!(detail::is_only_moved<Given> || ...),
+                  "sluice::TwoStreamPipeline: what can only be moved, as a stage with such a callable, is "
+                  "moved here, as in TwoStreamPipeline{std::move(stage), other, make}");
     static_assert(
         ((detail::is_only_moved<Given> || std::is_same_v<Given, detail::NoSuchOption>) || ...),
         "sluice::TwoStreamPipeline: it is made of two stages and what makes the slots between them, as in "

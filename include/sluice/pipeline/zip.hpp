@@ -64,9 +64,8 @@ public:
     /// Asks for nothing yet. Called by `latest`.
     explicit Latest(From& source) : source_(&source) {
         if (source.slots() < 2)
-            throw Error(
-                "latest: the source needs 2 slots or more, one that is kept and one in which a newer batch "
-                "is filled, got 1");
+            throw Error("latest: the source needs 2 slots or more, one that is kept and one in which a newer "
+                        "batch is filled, got 1");
     }
 
     /// The newest batch that there is, which may be the same as before; the first call waits for one. Empty where the
@@ -132,9 +131,8 @@ public:
           places_(places_of(first), most_held()) {
         detail::require_callable("zip: combine", combine_);
         if (detail::share_source(first, this->second()))
-            throw Error(
-                "zip: the second source is the first one, or takes from the same one, so that a step would "
-                "have two batches of it; expected two sources with batches of their own");
+            throw Error("zip: the second source is the first one, or takes from the same one, so that a step "
+                        "would have two batches of it; expected two sources with batches of their own");
     }
     Zip(const Zip&) = delete;            ///< Cannot be copied.
     Zip& operator=(const Zip&) = delete; ///< Cannot be assigned.
@@ -270,8 +268,8 @@ template <class First, class Second, class Combine = MakeZipped>
 requires(detail::is_temporary_source<First> ||
          detail::is_temporary_source<Second>) auto zip(First&&, Second&&, Combine = {}) {
     static_assert(sizeof(First) == 0,
-                  "sluice::zip: a source is a temporary, and must outlive what is zipped: give it a name, "
-                  "as in auto two = zip(a, b); auto three = zip(two, c);");
+                  "sluice::zip: a source is a temporary, and must outlive what is zipped: give it a name, as "
+                  "in auto two = zip(a, b); auto three = zip(two, c);");
 }
 
 /// Does not compile: the first source says how many steps there are, so it cannot be `latest`.

@@ -54,9 +54,8 @@ concept IntegerRange = requires(const R& range) {
 template <class T, Backend B = DefaultBackend>
 class RaggedPacker {
     static_assert(std::is_trivially_copyable_v<T>, "sluice::RaggedPacker: values must be trivially copyable");
-    static_assert(!std::is_const_v<T>,
-                  "sluice::RaggedPacker: values must not be const, since they are written; a RaggedView "
-                  "may have const ones");
+    static_assert(!std::is_const_v<T>, "sluice::RaggedPacker: values must not be const, since they are "
+                                       "written; a RaggedView may have const ones");
     static_assert(alignof(T) <= RaggedLayout::alignment,
                   "sluice::RaggedPacker: values are aligned to 256 bytes");
 

@@ -27,9 +27,8 @@ namespace sluice {
 template <class T, Backend B = DefaultBackend>
 class RaggedBatch {
     static_assert(std::is_trivially_copyable_v<T>, "sluice::RaggedBatch: values must be trivially copyable");
-    static_assert(!std::is_const_v<T>,
-                  "sluice::RaggedBatch: values must not be const, since they are written; a RaggedView "
-                  "may have const ones");
+    static_assert(!std::is_const_v<T>, "sluice::RaggedBatch: values must not be const, since they are "
+                                       "written; a RaggedView may have const ones");
     static_assert(alignof(T) <= RaggedLayout::alignment,
                   "sluice::RaggedBatch: values are aligned to 256 bytes");
 

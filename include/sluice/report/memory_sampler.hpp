@@ -91,10 +91,9 @@ public:
         if (failure_)
             std::rethrow_exception(failure_);
         if (!timeline.spans().empty() && timeline.clock_zero() == 0) {
-            throw Error(
-                "MemorySampler::add_to: the timeline '" + timeline.title() +
-                "' does not say where its zero is on the steady clock; take it from timeline_of, call "
-                "Timeline::set_clock_zero, or give the zero: add_to(timeline, zero)");
+            throw Error("MemorySampler::add_to: the timeline '" + timeline.title() +
+                        "' does not say where its zero is on the steady clock; take it from timeline_of, "
+                        "call Timeline::set_clock_zero, or give the zero: add_to(timeline, zero)");
         }
         const std::size_t counter = timeline.add_counter(std::move(name), "B");
         const double begin = timeline.begin();

@@ -73,8 +73,8 @@ void BucketedReduction<T, B>::enter(BasicStreamRef<B> stream) {
     if (begun_ && !(scope == scope_)) {
         if (!scope_.captured) {
             throw detail::NotCapturable(
-                "bucketed reduction: a part became ready before the capture; expected "
-                "all of a gradient, from its first part to join, in one capture");
+                "bucketed reduction: a part became ready before the capture; expected all of a gradient, "
+                "from its first part to join, in one capture");
         }
         forget();
     }
@@ -96,10 +96,9 @@ void BucketedReduction<T, B>::begin(BasicStreamRef<B> stream, std::size_t i) {
     require_part(i);
     enter(stream);
     if (parts_[i].ready) {
-        throw Error(
-            "bucketed reduction: part " + std::to_string(i) + " of " + std::to_string(parts_.size()) +
-            " is ready; expected each part once between two calls of join, or reset after a step that "
-            "ended before its join");
+        throw Error("bucketed reduction: part " + std::to_string(i) + " of " + std::to_string(parts_.size()) +
+                    " is ready; expected each part once between two calls of join, or reset after a step "
+                    "that ended before its join");
     }
 }
 

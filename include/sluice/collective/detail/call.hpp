@@ -55,10 +55,8 @@ constexpr bool is_real(CollectiveElement element) noexcept { return element >= C
 
 template <class T>
 constexpr CollectiveElement collective_element() noexcept {
-    static_assert(
-        is_collective_element<T>,
-        "sluice: collectives take float, double, integers of 1, 4 or 8 bytes, and types of 16 bits that "
-        "float16_format names");
+    static_assert(is_collective_element<T>, "sluice: collectives take float, double, integers of 1, 4 or 8 "
+                                            "bytes, and types of 16 bits that float16_format names");
     static_assert(float16_format<T> == Float16Format::none || sizeof(T) == 2,
                   "sluice: float16_format is for types of 16 bits");
     if constexpr (float16_format<T> == Float16Format::float16)

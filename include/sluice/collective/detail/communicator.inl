@@ -14,8 +14,7 @@ inline constexpr bool has_host_streams = std::is_same_v<typename B::NativeStream
 
 inline constexpr const char* nccl_is_missing =
     "collectives between GPUs need NCCL, which this program was built without; install it (libnccl-dev, or "
-    "pip install "
-    "nvidia-nccl-cu13) and link sluice::nccl, or define SLUICE_HAS_NCCL=1";
+    "pip install nvidia-nccl-cu13) and link sluice::nccl, or define SLUICE_HAS_NCCL=1";
 
 template <Backend B>
 void check_devices(std::span<const int> devices) {

@@ -178,9 +178,8 @@ Maybe<BasicGraph<B>> capture_once(BasicStreamRef<B> stream, WorkRef<B> work, con
     const CaptureLedger& ledger = capture_ledger();
     const std::size_t nodes = graph->nodes() + ledger.in_bodies - ledger.marks;
     if (per_thread_used) {
-        reason =
-            "the per-thread default stream was used meanwhile, and a capture sees nothing of that; use the "
-            "stream that the work is handed";
+        reason = "the per-thread default stream was used meanwhile, and a capture sees nothing of that; use "
+                 "the stream that the work is handed";
     } else if (ledger.outside > 0) {
         reason = std::to_string(ledger.outside) +
                  " of the work's operations went to a stream that was not being captured";
@@ -211,9 +210,8 @@ Maybe<BasicGraph<B>> try_capture(BasicStreamRef<B> stream, WorkRef<B> work, cons
         Maybe<BasicGraph<B>> graph = capture_once(stream, work, options, hooks, refusal);
         if (!graph || !watch || !watch->used())
             return graph;
-        refusal.reason =
-            "the default stream was used meanwhile, by the work or by another thread, and a capture sees "
-            "nothing of that; use the stream that the work is handed";
+        refusal.reason = "the default stream was used meanwhile, by the work or by another thread, and a "
+                         "capture sees nothing of that; use the stream that the work is handed";
     }
     return nullptr;
 }

@@ -144,12 +144,11 @@ Replay CaptureCore<B>::run_or(Ref stream, const void* key, Work work, CallRef<vo
     throw_if_left_behind<B>("run");
     const bool is_new = found == nullptr;
     if (is_new && ++new_in_a_row_ == options_.give_up_after) {
-        tell(
-            whose_ + "capture refused: keys do not come again, the last " + std::to_string(new_in_a_row_) +
-            " were all new: something that they tell, such as a number, a time or an address, is another one "
-            "in each, or more than " +
-            std::to_string(most_known()) +
-            " keys come in turns, for which GraphOptions::capacity is too low");
+        tell(whose_ + "capture refused: keys do not come again, the last " + std::to_string(new_in_a_row_) +
+             " were all new: something that they tell, such as a number, a time or an address, is another "
+             "one in each, or more than " +
+             std::to_string(most_known()) +
+             " keys come in turns, for which GraphOptions::capacity is too low");
     }
     Entry& entry = is_new ? admit(key) : *found;
     if (is_new && is_warm())

@@ -220,9 +220,8 @@ void CaptureCore<B>::check(Entry& entry, Ref stream, Work work) {
     throw_if_left_behind<B>("run");
     for (const void* const pointer : entry.memory) {
         if (!B::is_device_memory(pointer))
-            throw Error(
-                "replay refused: the graph uses device memory that has been freed since it was captured; "
-                "buffers must outlive the graphs that use them");
+            throw Error("replay refused: the graph uses device memory that has been freed since it was "
+                        "captured; buffers must outlive the graphs that use them");
     }
     ReplayHooks<B> hooks;
     Refusal refusal;

@@ -72,10 +72,9 @@ void DeviceScalar<T, B>::require_usable(BasicStreamRef<B> stream, const char* ca
 
 template <class T, Backend B>
 void DeviceScalar<T, B>::set(BasicStreamRef<B> stream, T value) {
-    require_usable(
-        stream, "DeviceScalar::set",
-        " while the stream is being captured would bake today's value into the graph; set it outside of the "
-        "capture, before each launch");
+    require_usable(stream, "DeviceScalar::set",
+                   " while the stream is being captured would bake today's value into the graph; set it "
+                   "outside of the capture, before each launch");
     Slot& slot = *slots_[next_];
     wait_for(slot);
     slot.value[0] = value;

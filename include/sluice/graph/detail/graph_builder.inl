@@ -65,9 +65,8 @@ void BasicGraphBuilder<B>::check_usable() const {
     if (id_ == 0)
         detail::throw_moved_from("graph builder");
     if (incomplete_) {
-        throw Error(
-            "graph builder: a body of a conditional node threw while it was being built, and the graph is "
-            "incomplete; build it anew");
+        throw Error("graph builder: a body of a conditional node threw while it was being built, and the "
+                    "graph is incomplete; build it anew");
     }
 }
 
@@ -162,9 +161,8 @@ HostNode<B> BasicGraphBuilder<B>::host(void (*function)(void*), void* data, cons
     detail::require_callable("graph builder: the function", function);
     const auto before = natives(after);
     if (KernelGraphBackend<B> && is_body_)
-        throw Error(
-            "graph builder: a body of a conditional node cannot call the host on CUDA; put the host node "
-            "before or after the conditional one");
+        throw Error("graph builder: a body of a conditional node cannot call the host on CUDA; put the host "
+                    "node before or after the conditional one");
     reserve_decider();
     const auto node =
         made<HostNode<B>>(B::add_host(graph_->get(), before.data(), before.size(), function, data));

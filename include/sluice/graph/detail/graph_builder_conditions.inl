@@ -104,9 +104,8 @@ ConditionNode<B> BasicGraphBuilder<B>::conditional(const char* caller, BasicCond
     const bool decided_before = Conditions::take(condition, here);
     if (!decided_before) {
         if (kind != ConditionKind::while_nonzero || is_body_) {
-            throw Error(place +
-                        ": the condition has no value here; take setter(condition) of the same builder "
-                        "first, and add a node before this one that calls set() with it");
+            throw Error(place + ": the condition has no value here; take setter(condition) of the same "
+                                "builder first, and add a node before this one that calls set() with it");
         }
         // A launch begins with a value that is not 0, for `get` as for the node.
         Conditions::begin_loop(condition, here);

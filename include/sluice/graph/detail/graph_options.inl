@@ -56,9 +56,8 @@ SLUICE_BODY void Replay::require_current() const {
     if (is_current())
         return;
     if (*runs_ == forgotten) {
-        throw Error(
-            "whether the outputs of this run have been overwritten is unknown: its key has left the cache "
-            "since; ask before, or make the GraphCapture's capacity larger");
+        throw Error("whether the outputs of this run have been overwritten is unknown: its key has left the "
+                    "cache since; ask before, or make the GraphCapture's capacity larger");
     }
     throw Error("the outputs of this run have been overwritten by a later run of the same key; copy them "
                 "before, or give each run in flight a key and outputs of its own");

@@ -29,9 +29,8 @@ void with_given(Arguments& arguments, Use&& use) {
     std::apply(
         [&](const auto&... values) {
             constexpr bool fit = (std::is_convertible_v<decltype(values), Params> && ...);
-            static_assert(
-                fit, "sluice::launch_with: a value that `arguments()` gives does not convert to its kernel's "
-                     "parameter");
+            static_assert(fit, "sluice::launch_with: a value that `arguments()` gives does not convert to "
+                               "its kernel's parameter");
             if constexpr (fit)
                 use(static_cast<Params>(values)...);
         },
@@ -162,9 +161,8 @@ void launch_with(BasicStreamRef<B> stream, const KernelDims& dims, void (*kernel
     constexpr bool as_many = requires {
         requires std::tuple_size<decltype(arguments())>::value == sizeof...(Params);
     };
-    static_assert(as_many,
-                  "sluice::launch_with: `arguments()` must give a std::tuple of as many values as the "
-                  "kernel has parameters");
+    static_assert(as_many, "sluice::launch_with: `arguments()` must give a std::tuple of as many values as "
+                           "the kernel has parameters");
     static_assert(detail::calls_functions<B> || KernelGraphBackend<B>,
                   "sluice::launch_with: the stream's backend launches no kernels");
     if constexpr (as_many) {
@@ -179,9 +177,8 @@ void launch_with(BasicStreamRef<B> stream, const KernelDims& dims, void (*kernel
         detail::ReplayHooks<B>* const hooks = detail::replay_hooks<B>();
         if (hooks == nullptr) {
             throw detail::NotCapturable(
-                "launch_with: a launch's arguments are not asked for in a plain capture, or in the "
-                "body "
-                "of a branch or a loop; use a GraphCapture or a graphed pipeline, outside of such bodies");
+                "launch_with: a launch's arguments are not asked for in a plain capture, or in the body of a "
+                "branch or a loop; use a GraphCapture or a graphed pipeline, outside of such bodies");
         }
         if constexpr (detail::calls_functions<B>)
             hooks->push_back(detail::make_shared_value<detail::CallHook<B, Arguments, Params...>>(

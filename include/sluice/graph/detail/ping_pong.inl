@@ -49,9 +49,8 @@ template <class T, Backend B>
 DeviceSpan<T, B> PingPong<T, B>::front_and_wait(BasicStreamRef<B> stream) const {
     require_places(stream, "PingPong::front_and_wait");
     if (detail::records(stream)) {
-        throw detail::NotCapturable(
-            "PingPong::front_and_wait: nothing is in front yet while the stream is being captured; ask after "
-            "a launch");
+        throw detail::NotCapturable("PingPong::front_and_wait: nothing is in front yet while the stream is "
+                                    "being captured; ask after a launch");
     }
     T* seen = nullptr;
     copy_and_wait(stream, std::span<T*>(&seen, 1), places_.span().first(1));

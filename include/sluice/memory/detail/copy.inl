@@ -57,9 +57,8 @@ template <class B, class ToSpan, class FromSpan>
 void copy_spans(BasicStreamRef<B> stream, ToSpan to, FromSpan from) {
     using ToElement = typename ToSpan::element_type;
     using FromElement = typename FromSpan::element_type;
-    static_assert(!std::is_const_v<ToElement>,
-                  "sluice::copy: the destination's elements are const; it comes before the source, as in "
-                  "copy(stream, to, from)");
+    static_assert(!std::is_const_v<ToElement>, "sluice::copy: the destination's elements are const; it comes "
+                                               "before the source, as in copy(stream, to, from)");
     static_assert(std::is_same_v<std::remove_const_t<ToElement>, std::remove_const_t<FromElement>>,
                   "sluice::copy: source and destination must hold the same type of elements");
     static_assert(std::is_trivially_copyable_v<ToElement>,
@@ -97,8 +96,8 @@ void copy(BasicStreamRef<B> stream, To&& to, const From& from) {
     static_assert(spans, "sluice::copy: copies between buffers and spans, as in copy(stream, to, from); of a "
                          "RaggedBatch give its block() or values(), or use RaggedPacker::copy_to");
     static_assert(!spans || (to_kind != detail::MemoryKind::host && from_kind != detail::MemoryKind::host),
-                  "sluice::copy: ordinary host memory cannot be copied asynchronously; use a PinnedBuffer, "
-                  "a PinnedSpan of page-locked memory, or copy_and_wait");
+                  "sluice::copy: ordinary host memory cannot be copied asynchronously; use a PinnedBuffer, a "
+                  "PinnedSpan of page-locked memory, or copy_and_wait");
     if constexpr (to_kind != detail::MemoryKind::host && from_kind != detail::MemoryKind::host) {
         detail::copy_spans(stream, to_span, from_span);
     }
@@ -158,9 +157,8 @@ void fill(BasicStreamRef<B> stream, To&& to, const MemoryElement<To>& value) {
     constexpr bool writable = !std::is_const_v<typename ToSpan::element_type>;
     constexpr bool plain = std::is_trivially_copyable_v<Element>;
     constexpr bool fits = sizeof(Element) == 1 || sizeof(Element) == 2 || sizeof(Element) == 4;
-    static_assert(on_device,
-                  "sluice::fill: fills device memory only, in a buffer or a span; of a RaggedBatch "
-                  "give its values() or block()");
+    static_assert(on_device, "sluice::fill: fills device memory only, in a buffer or a span; of a "
+                             "RaggedBatch give its values() or block()");
     static_assert(detail::fits_backend<ToSpan, B>,
                   "sluice::fill: the memory belongs to another backend than the stream");
     static_assert(writable, "sluice::fill: the destination's elements are const");

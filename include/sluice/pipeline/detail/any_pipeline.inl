@@ -55,9 +55,8 @@ template <class Batch, Backend B>
 template <class Out>
 void AnyPipeline<Batch, B>::require_result() const {
     if (detail::owned_by("pipeline", held_.get())->result_tag != &detail::type_tag<Out>) {
-        throw Error(
-            "run: the last stage does not make what was asked for; name the type of its output, which no "
-            "stage may read, as in run<Features>(source)");
+        throw Error("run: the last stage does not make what was asked for; name the type of its output, "
+                    "which no stage may read, as in run<Features>(source)");
     }
 }
 

@@ -46,8 +46,7 @@ SLUICE_BODY void BatchRead::wait_quietly() noexcept {
         // Behind an exception a stage may wait for a semaphore that will not be signalled.
         if (std::uncaught_exceptions() != 0 && waiter->pipeline != nullptr && waiter->drain(waiter->pipeline))
             throw Error("while an exception passed, a stage waited for a semaphore that was not signalled, "
-                        "and the wait was "
-                        "given up: what its stream did next may have come too early");
+                        "and the wait was given up: what its stream did next may have come too early");
         if (waiter->pipeline != nullptr && !waiter->wait(waiter->pipeline, run_, number_))
             throw_in_use();
     } catch (...) {
@@ -58,9 +57,8 @@ SLUICE_BODY void BatchRead::wait_quietly() noexcept {
 }
 
 SLUICE_BODY void BatchRead::throw_in_use() {
-    throw Error(
-        "wait: the batch's pipeline is in use, by another thread or by the stage that asks; wait for a batch "
-        "on the thread that drives its pipeline, between that one's calls");
+    throw Error("wait: the batch's pipeline is in use, by another thread or by the stage that asks; wait for "
+                "a batch on the thread that drives its pipeline, between that one's calls");
 }
 
 } // namespace sluice

@@ -35,10 +35,9 @@ inline constexpr bool spells_stage<Name, Function, Options> =
 
 template <class... Given>
 class Stage<detail::Types<Given...>, Host> {
-    static_assert(
-        detail::never<Given...>,
-        "sluice::Stage: a stage is made of its name and what it calls, and of options behind them, as in "
-        "Stage{\"encode\", callable} or Stage{\"encode\", callable, {.lanes = 2}}");
+    static_assert(detail::never<Given...>,
+                  "sluice::Stage: a stage is made of its name and what it calls, and of options behind them, "
+                  "as in Stage{\"encode\", callable} or Stage{\"encode\", callable, {.lanes = 2}}");
 
 public:
     using Callable = void (*)(HostStreamRef);
@@ -53,11 +52,9 @@ template <class... Given>
 class Pipeline<detail::Types<Given...>, Slots<>> {
     static_assert(!(std::is_same_v<Given, detail::NoSuchOption> || ...), SLUICE_NO_SUCH_OPTION);
     static_assert((std::is_same_v<Given, detail::NoSuchOption> || ...),
-                  "sluice::Pipeline: a pipeline is made of Stages{...}, of "
-                  "Slots{...} where stages make something, and of "
-                  "options behind them, as in Pipeline{Stages{a, b}, Slots{make}, "
-                  "{.slots = 3}}; of two stages and one maker "
-                  "there is also TwoStreamPipeline{a, b, make}");
+                  "sluice::Pipeline: a pipeline is made of Stages{...}, of Slots{...} where stages make "
+                  "something, and of options behind them, as in Pipeline{Stages{a, b}, Slots{make}, {.slots "
+                  "= 3}}; of two stages and one maker there is also TwoStreamPipeline{a, b, make}");
 
 public:
     explicit Pipeline(const Given&..., PipelineOptions = {}) {}
@@ -80,11 +77,10 @@ Pipeline(A, B, C, PipelineOptions) -> Pipeline<detail::Types<A, B, C>, Slots<>>;
 
 template <class... Given>
 class Source<detail::Types<Given...>, NoState, NoState, Host> {
-    static_assert(
-        detail::never<Given...>,
-        "sluice::Source: a source is made of make(int slot), which makes a batch, of fill(std::size_t index, "
-        "Batch& out), and of options behind them, as in Source{make, fill, {.batches = 100}}; "
-        "make_state(int worker) may stand between the two");
+    static_assert(detail::never<Given...>,
+                  "sluice::Source: a source is made of make(int slot), which makes a batch, of "
+                  "fill(std::size_t index, Batch& out), and of options behind them, as in Source{make, fill, "
+                  "{.batches = 100}}; make_state(int worker) may stand between the two");
 
 public:
     explicit Source(const Given&..., SourceOptions<> = {}) {}

@@ -5,10 +5,9 @@ namespace sluice::detail {
 
 template <class Batch>
 BatchRead refuse_temporary() {
-    static_assert(
-        Submittable<Batch>,
-        "sluice::Pipeline::submit: a temporary batch that owns memory would be gone before the stages "
-        "read it; give it a name, and keep it until it has been read");
+    static_assert(Submittable<Batch>,
+                  "sluice::Pipeline::submit: a temporary batch that owns memory would be gone before the "
+                  "stages read it; give it a name, and keep it until it has been read");
     return {};
 }
 
@@ -27,10 +26,9 @@ Pipeline<Stages<Ss...>, Slots<Makers...>>::Pipeline(Stages<Ss...> stages, Slots<
 template <class... Ss, class... Makers>
 template <class Batch, Backend B>
 void Pipeline<Stages<Ss...>, Slots<Makers...>>::submit_of_source(const SourceBatch<Batch, B>& batch) {
-    static_assert(
-        std::is_same_v<B, backend>,
-        "sluice::Pipeline: the source is another backend's than the stages; give it SourceOptions of "
-        "theirs, such as SourceOptions<Host>{}");
+    static_assert(std::is_same_v<B, backend>,
+                  "sluice::Pipeline: the source is another backend's than the stages; give it SourceOptions "
+                  "of theirs, such as SourceOptions<Host>{}");
     if constexpr (std::is_same_v<B, backend>) {
         const Batch& plain = detail::require_source_batch(batch);
         core_.submit_held(given(plain), batch.hold());

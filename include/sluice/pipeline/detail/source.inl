@@ -45,15 +45,13 @@ template <class Batch, class State, class Fill, Backend B>
 constexpr bool Source<Batch, State, Fill, B>::check_fill() {
     using Called = detail::FillCall<State, Fill, Batch>;
     constexpr bool fits = requires { typename Called::type; };
-    static_assert(fits,
-                  "sluice::Source: fill must be callable as fill(std::size_t index, Batch& out), or, with "
-                  "make_state, as fill(state, index, out)");
+    static_assert(fits, "sluice::Source: fill must be callable as fill(std::size_t index, Batch& out), or, "
+                        "with make_state, as fill(state, index, out)");
     if constexpr (fits) {
         using Result = typename Called::type;
         constexpr bool answers = std::is_void_v<Result> || std::same_as<std::remove_cvref_t<Result>, bool>;
-        static_assert(answers,
-                      "sluice::Source: fill must return nothing, or bool, of which false ends the source "
-                      "before that batch");
+        static_assert(answers, "sluice::Source: fill must return nothing, or bool, of which false ends the "
+                               "source before that batch");
         return answers;
     } else {
         return false;
@@ -99,8 +97,8 @@ bool Source<Batch, State, Fill, B>::fill_slot(void* source, std::size_t worker, 
 namespace sluice {
 
 SLUICE_BODY void detail::throw_no_batch() {
-    throw Error("source: an empty SourceBatch was used as a batch; the source has ended, or it was "
-                "moved from: look with `if (batch)` first");
+    throw Error("source: an empty SourceBatch was used as a batch; the source has ended, or it was moved "
+                "from: look with `if (batch)` first");
 }
 
 } // namespace sluice

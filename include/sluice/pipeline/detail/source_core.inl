@@ -42,20 +42,18 @@ const SourceOptions<B>& require_options(const SourceOptions<B>& options) {
     require_within("SourceOptions::slots", options.slots, 0, most_of_option, "two more than workers");
     require_timeout("SourceOptions::timeout", options.timeout.count());
     if (options.workers == 0 && options.timeout.count() > 0) {
-        throw Error(
-            "a source without workers has no timeout, since the caller's thread fills each batch; expected "
-            "0 ms, or a worker, got " +
-            std::to_string(options.timeout.count()) + " ms");
+        throw Error("a source without workers has no timeout, since the caller's thread fills each batch; "
+                    "expected 0 ms, or a worker, got " +
+                    std::to_string(options.timeout.count()) + " ms");
     }
     require_within("SourceOptions::timed_batches", options.timed_batches, 0, most_of_option);
     require_named("SourceOptions::when_ahead", options.when_ahead, WhenAhead::drop_newest,
                   "wait, drop_oldest or drop_newest");
     const int slots = slots_of(options);
     if (options.when_ahead != WhenAhead::wait && (options.workers == 0 || slots <= options.workers)) {
-        throw Error(
-            "a source that drops batches needs workers, and more slots than workers: one that each of them "
-            "fills, and one whose batch waits; got " +
-            detail::counted(options.workers, "worker") + " and " + detail::counted(slots, "slot"));
+        throw Error("a source that drops batches needs workers, and more slots than workers: one that each "
+                    "of them fills, and one whose batch waits; got " +
+                    detail::counted(options.workers, "worker") + " and " + detail::counted(slots, "slot"));
     }
     return options;
 }
@@ -240,11 +238,10 @@ void SourceCore<B>::await_turn(SourceGuard& lock) {
     if (ledger.front() != nullptr)
         return;
     if (!ledger.may_claim()) {
-        throw Error(
-            "source: batch " + std::to_string(ledger.next_index()) +
-            " has no slot, since the caller holds all " + std::to_string(ledger.slots.size()) +
-            ": each is kept by a SourceBatch, or by a pipeline that has not enqueued it yet; give some back "
-            "before the next one, or give SourceOptions::slots more");
+        throw Error("source: batch " + std::to_string(ledger.next_index()) +
+                    " has no slot, since the caller holds all " + std::to_string(ledger.slots.size()) +
+                    ": each is kept by a SourceBatch, or by a pipeline that has not enqueued it yet; give "
+                    "some back before the next one, or give SourceOptions::slots more");
     }
     fill_claimed(0, ledger.claim(), lock);
 }

@@ -85,18 +85,16 @@ std::string difference_of(const std::vector<unsigned char>& first, const Results
 
 template <class Run>
 ScheduleVerdict verify_schedules(Run&& run, std::initializer_list<Schedule> schedules, int repeats) {
-    static_assert(
-        detail::RunsWork<Run>,
-        "sluice::verify_schedules: what runs the work must be callable as run(Schedule), and return "
-        "its results as a contiguous range, such as a std::vector<float>");
+    static_assert(detail::RunsWork<Run>,
+                  "sluice::verify_schedules: what runs the work must be callable as run(Schedule), and "
+                  "return its results as a contiguous range, such as a std::vector<float>");
     detail::require_callable("verify_schedules: what runs the work", run);
     const Schedule first = detail::first_of(schedules);
     if (repeats < 1)
         throw Error("verify_schedules: the repeats must be 1 or more, got " + std::to_string(repeats));
     if (schedules.size() == 1 && repeats == 1) {
-        throw Error(
-            "verify_schedules: one run of one schedule has nothing to be compared with; expected another "
-            "schedule, or 2 repeats or more");
+        throw Error("verify_schedules: one run of one schedule has nothing to be compared with; expected "
+                    "another schedule, or 2 repeats or more");
     }
     ScheduleVerdict verdict;
     const std::vector<unsigned char> expected = detail::bytes_of(run(first));
@@ -121,10 +119,9 @@ ScheduleVerdict verify_schedules(Run&& run, std::initializer_list<Schedule> sche
 template <class Run>
 ScheduleVerdict verify_schedules(Run&& run, const StressRuns& runs,
                                  std::initializer_list<Schedule> schedules) {
-    static_assert(
-        detail::RunsWork<Run>,
-        "sluice::verify_schedules: what runs the work must be callable as run(Schedule), and return "
-        "its results as a contiguous range, such as a std::vector<float>");
+    static_assert(detail::RunsWork<Run>,
+                  "sluice::verify_schedules: what runs the work must be callable as run(Schedule), and "
+                  "return its results as a contiguous range, such as a std::vector<float>");
     detail::require_callable("verify_schedules: what runs the work", run);
     if (runs.seeds < 1)
         throw Error("StressRuns::seeds must be 1 or more, got " + std::to_string(runs.seeds));
@@ -153,9 +150,8 @@ ScheduleVerdict verify_schedules(Run&& run, const StressRuns& runs,
         }
     }
     if (StressScope::counts().operations == before) {
-        throw Error(
-            "verify_schedules: the runs handed no work to a stream of a checked backend, which stress "
-            "needs; compile the whole program with -DSLUICE_CHECKED=1");
+        throw Error("verify_schedules: the runs handed no work to a stream of a checked backend, which "
+                    "stress needs; compile the whole program with -DSLUICE_CHECKED=1");
     }
     detail::require_results(expected);
     return {};

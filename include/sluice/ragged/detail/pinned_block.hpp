@@ -91,9 +91,8 @@ template <Backend B>
 void mark_in_use(PinnedBlock<B>& block, BasicStreamRef<B> stream, const char* who) {
     (void)owned_by("ragged packer", block.data());
     if (records(stream)) {
-        throw Error(std::string(who) +
-                    "::mark_in_use: nothing reads the block while the stream is being captured; "
-                    "call it after each launch of the graph");
+        throw Error(std::string(who) + "::mark_in_use: nothing reads the block while the stream is being "
+                                       "captured; call it after each launch of the graph");
     }
     require_same_device(stream, {who, "::mark_in_use"}, "the packer", block.device());
     block.mark_in_use(stream);

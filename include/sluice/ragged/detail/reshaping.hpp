@@ -182,10 +182,9 @@ inline constexpr bool fits_a_task = sizeof(F) <= host::Task::inline_bytes;
 /// A backend whose streams take host tasks, and so need no kernels.
 template <Backend B>
 struct HostTasks {
-    static_assert(
-        std::is_same_v<typename B::NativeStream, host::Queue*>,
-        "sluice: operations on ragged batches need <sluice/ragged/reshape.cuh>, and a CUDA compiler, "
-        "for CUDA streams");
+    static_assert(std::is_same_v<typename B::NativeStream, host::Queue*>,
+                  "sluice: operations on ragged batches need <sluice/ragged/reshape.cuh>, and a CUDA "
+                  "compiler, for CUDA streams");
     using Ref = BasicStreamRef<B>;
 };
 

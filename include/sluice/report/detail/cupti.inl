@@ -208,9 +208,8 @@ inline KernelTrace::KernelTrace(KernelTraceOptions options) {
     parts::Recorder& recorder = parts::recorder();
     const std::lock_guard control(recorder.control);
     if (recorder.active) {
-        throw Error(
-            "KernelTrace: another trace records in this process, and CUPTI serves one at a time; stop it "
-            "first");
+        throw Error("KernelTrace: another trace records in this process, and CUPTI serves one at a time; "
+                    "stop it first");
     }
     parts::forget(recorder);
     recorder.begin = parts::moment();
@@ -285,8 +284,7 @@ namespace sluice {
 inline std::string KernelTrace::why_unavailable() {
 #if SLUICE_HAS_CUDA
     return "this program was compiled without CUPTI's headers: expected cupti.h, of CUDA 12.0 or later, in "
-           "the "
-           "toolkit's include or extras/CUPTI/include";
+           "the toolkit's include or extras/CUPTI/include";
 #else
     return "this program was compiled without CUDA, and CUPTI records what CUDA devices do";
 #endif

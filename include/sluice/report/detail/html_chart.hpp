@@ -125,8 +125,7 @@ inline std::string html_chart(const std::vector<const Timeline*>& timelines, con
     json.object({{"first", range.begin}, {"last", range.end}, {"left", names_width(timelines)}});
     std::string html = "<div id=\"view\"" + attribute("data-of", std::move(json).text()) +
                        " tabindex=\"0\" role=\"group\" aria-label=\"Timelines; plus and minus zoom, the "
-                       "arrows to the left and "
-                       "right pan, 0 shows all\">\n" +
+                       "arrows to the left and right pan, 0 shows all\">\n" +
                        chart_svg("chart", rows.height() + 2, plot.style() + rows.names(), plot.body()) +
                        chart_svg("axis", 24, "<text class=\"muted\" x=\"12\" y=\"16\"></text>\n",
                                  "<line x2=\"100%\" class=\"axis\"/><g></g>") +

@@ -48,8 +48,7 @@ inline std::string why_eager(const GraphCounters& counters) {
         const char* why;
     } const reasons[] = {
         {eager.ends, "a flush, a finish or a wait for a batch came before the step was whole; "
-                     "graph_each_stage has no such "
-                     "steps"},
+                     "graph_each_stage has no such steps"},
         {eager.first_runs, "their batches were new"},
         {eager.no_place, "GraphOptions::capacity has no place for their graphs"},
         {eager.refused, "their captures were refused"},

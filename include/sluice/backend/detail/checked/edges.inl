@@ -102,10 +102,9 @@ private:
         }
         if (second_.doer.op == Op::fill_batch) {
             finding.mistake = Mistake::host_race;
-            return first_.doer.stage != 0
-                       ? "a source's batch may only be used by the call that was handed it"
-                       : "call release() of the batch's handle with the stream of that work, after it has "
-                         "been enqueued";
+            return first_.doer.stage != 0 ? "a source's batch may only be used by the call that was handed it"
+                                          : "call release() of the batch's handle with the stream of that "
+                                            "work, after it has been enqueued";
         }
         // What its maker hands on is in order: of its readers one writes.
         if (of_one_batch() && !of_one_stage() && !aside() && block_.owner.starts_with("stage '") &&

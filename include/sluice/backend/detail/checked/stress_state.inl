@@ -37,8 +37,7 @@ SLUICE_BODY Stress stress_of(const char* text) {
             (*end != ',' && *end != '\0')) {
             throw Error("SLUICE_STRESS is \"" + std::string(text) +
                         "\"; expected SEED, SEED,ONE_IN or SEED,ONE_IN,DELAY_US in whole numbers, ONE_IN "
-                        "from 1 and DELAY_US "
-                        "from 0 to 1000000");
+                        "from 1 and DELAY_US from 0 to 1000000");
         }
         rest = *end == ',' ? end + 1 : nullptr;
         return given;

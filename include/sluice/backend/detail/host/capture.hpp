@@ -65,9 +65,8 @@ public:
             throw Error("the capture is invalid: " + invalid_);
         for (const Branch& branch : branches_) {
             if (!graph_->all_before(branch.last, branches_.front().last)) {
-                throw Error(
-                    "the capture has a fork that was not joined: work of another stream comes after the "
-                    "last wait of the stream that the capture began on");
+                throw Error("the capture has a fork that was not joined: work of another stream comes after "
+                            "the last wait of the stream that the capture began on");
             }
         }
         return graph;

@@ -263,9 +263,8 @@ SLUICE_BODY void Graphs::capture_condition(Queue* stream, NativeCondition condit
     const detail::Shared<Capture> capture = capture_of(stream, "capture_condition");
     const int most = kind == ConditionKind::while_nonzero ? 1 : kind == ConditionKind::if_nonzero ? 2 : count;
     if (count < 1 || count > most || condition == 0)
-        capture->refuse(
-            "capture_condition: a condition with a value, and as many bodies as its kind takes, were "
-            "expected");
+        capture->refuse("capture_condition: a condition with a value, and as many bodies as its kind takes, "
+                        "were expected");
     capture->append(*stream, condition_node(condition, kind, count, bodies));
 }
 

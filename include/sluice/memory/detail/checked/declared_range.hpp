@@ -28,10 +28,9 @@ checked::Range declared_range(const Memory& memory, bool writes) {
         range.partly = true;
         return range;
     } else {
-        static_assert(
-            has_span<const Memory>,
-            "sluice: what is read or written must be a buffer, a span, a contiguous range, or have a "
-            "block() or values(), as a RaggedBatch does; of a struct name each member");
+        static_assert(has_span<const Memory>,
+                      "sluice: what is read or written must be a buffer, a span, a contiguous range, or have "
+                      "a block() or values(), as a RaggedBatch does; of a struct name each member");
         return {};
     }
 }

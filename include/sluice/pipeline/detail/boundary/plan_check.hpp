@@ -16,50 +16,38 @@ namespace sluice::detail {
 /// about, and its number, with the message.
 template <class Culprit, std::size_t Number, PlanFault Fault>
 struct FitsTogether {
-    static_assert(
-        Fault != PlanFault::makes_nothing,
-        "sluice::Pipeline: a slot maker must be callable as make(int slot), and return what the two "
-        "stages exchange");
+    static_assert(Fault != PlanFault::makes_nothing,
+                  "sluice::Pipeline: a slot maker must be callable as make(int slot), and return what the "
+                  "two stages exchange");
     static_assert(Fault != PlanFault::not_callable,
                   "sluice::Pipeline: a stage's callable is no callable: it has no operator()");
-    static_assert(
-        Fault != PlanFault::copied,
-        "sluice::Pipeline: a stage takes a slot by value, and what it writes there would be lost; take "
-        "it by reference");
-    static_assert(
-        Fault != PlanFault::generic_in_shape,
-        "sluice::Pipeline: in a pipeline that is no plain chain, each stage's callable must name the "
-        "types that it takes, not auto");
+    static_assert(Fault != PlanFault::copied, "sluice::Pipeline: a stage takes a slot by value, and what it "
+                                              "writes there would be lost; take it by reference");
+    static_assert(Fault != PlanFault::generic_in_shape,
+                  "sluice::Pipeline: in a pipeline that is no plain chain, each stage's callable must name "
+                  "the types that it takes, not auto");
     static_assert(
         Fault != PlanFault::unmade,
         "sluice::Pipeline: a stage takes, by a reference that is not const, something that no slot maker "
-        "makes for it or for an earlier stage; callables take (stream, const Batch&, const In&..., "
-        "Out&)");
-    static_assert(
-        Fault != PlanFault::later,
-        "sluice::Pipeline: a stage takes what a later stage, or none, makes; list each stage after those "
-        "whose outputs it takes");
-    static_assert(
-        Fault != PlanFault::left_over,
-        "sluice::Pipeline: a slot maker is left over: give one for each stage whose callable's last "
-        "parameter is its output, in the order of the stages");
-    static_assert(
-        Fault != PlanFault::ambiguous,
-        "sluice::Pipeline: a stage takes the output of one of several earlier stages that have the same "
-        "type; tell them apart with sluice::Tagged");
+        "makes for it or for an earlier stage; callables take (stream, const Batch&, const In&..., Out&)");
+    static_assert(Fault != PlanFault::later, "sluice::Pipeline: a stage takes what a later stage, or none, "
+                                             "makes; list each stage after those whose outputs it takes");
+    static_assert(Fault != PlanFault::left_over,
+                  "sluice::Pipeline: a slot maker is left over: give one for each stage whose callable's "
+                  "last parameter is its output, in the order of the stages");
+    static_assert(Fault != PlanFault::ambiguous,
+                  "sluice::Pipeline: a stage takes the output of one of several earlier stages that have the "
+                  "same type; tell them apart with sluice::Tagged");
     static_assert(
         Fault != PlanFault::twice,
-        "sluice::Pipeline: a stage takes the same output twice; give what it makes a slot maker of its "
-        "own, "
+        "sluice::Pipeline: a stage takes the same output twice; give what it makes a slot maker of its own, "
         "and where two stages' outputs have the same type, tell them apart with sluice::Tagged");
-    static_assert(
-        Fault != PlanFault::of_the_batch,
-        "sluice::Pipeline: a stage takes sluice::Last or sluice::InPlace of something that no earlier stage "
-        "makes; the batch itself can be taken as it is alone");
-    static_assert(
-        Fault != PlanFault::in_place_and_output,
-        "sluice::Pipeline: a stage changes a slot in place, which is its output then, and makes or changes "
-        "another one; let another stage do that");
+    static_assert(Fault != PlanFault::of_the_batch,
+                  "sluice::Pipeline: a stage takes sluice::Last or sluice::InPlace of something that no "
+                  "earlier stage makes; the batch itself can be taken as it is alone");
+    static_assert(Fault != PlanFault::in_place_and_output,
+                  "sluice::Pipeline: a stage changes a slot in place, which is its output then, and makes or "
+                  "changes another one; let another stage do that");
     static_assert(Fault != PlanFault::unread,
                   "sluice::Pipeline: no stage takes the output of a stage that is not the last one");
     static_assert(
@@ -71,8 +59,7 @@ struct FitsTogether {
         "memory, which the host cannot read; let it take (stream, ...), or hand it a PinnedBuffer");
     static_assert(Fault != PlanFault::returned,
                   "sluice::Pipeline: a stage returns what another one takes, and what a stage returns is "
-                  "ignored; let it take "
-                  "its output as its last parameter, by reference, and write there");
+                  "ignored; let it take its output as its last parameter, by reference, and write there");
     using type = void;
 };
 

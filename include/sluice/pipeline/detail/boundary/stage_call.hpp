@@ -142,19 +142,17 @@ class StageCalls {
 
         static void call(void* at, [[maybe_unused]] Stream stream, [[maybe_unused]] void* const* slots,
                          const void* batch) {
-            static_assert(
-                fits || !Shape::sound || !on_cpu,
-                "sluice::Pipeline: a CPU stage's callable does not take the batch that is submitted, "
-                "or what earlier stages make");
+            static_assert(fits || !Shape::sound || !on_cpu,
+                          "sluice::Pipeline: a CPU stage's callable does not take the batch that is "
+                          "submitted, or what earlier stages make");
             static_assert(
                 fits || !Shape::sound || on_cpu,
-                "sluice::Pipeline: a stage's callable must take (stream, const Batch&, const In&..., "
-                "Out&): the batch that is submitted, what earlier stages make, and last its own slot");
-            static_assert(
-                !fits || on_cpu || !refers_to_copy(typename CallableTraits<Function>::inputs{}),
-                "sluice::Pipeline: a stage on a stream takes a slot's number by a reference to another type, "
-                "such as const double& of a float: that is a copy, gone when the stage's work runs; name the "
-                "slot's own type");
+                "sluice::Pipeline: a stage's callable must take (stream, const Batch&, const In&..., Out&): "
+                "the batch that is submitted, what earlier stages make, and last its own slot");
+            static_assert(!fits || on_cpu || !refers_to_copy(typename CallableTraits<Function>::inputs{}),
+                          "sluice::Pipeline: a stage on a stream takes a slot's number by a reference to "
+                          "another type, such as const double& of a float: that is a copy, gone when the "
+                          "stage's work runs; name the slot's own type");
             [[maybe_unused]] void* of_batch = const_cast<void*>(batch);
             auto& callable = *static_cast<Function*>(at);
             // Plain ones without a function each, which every program would compile.

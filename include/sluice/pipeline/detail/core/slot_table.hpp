@@ -72,11 +72,10 @@ public:
         if (lanes <= most_rows && later_rows_ <= most_rows)
             later_rows_ = common_multiple(later_rows_, lanes);
         if (lanes > most_rows || later_rows_ > most_rows || first_rows_ > most_rows) {
-            throw Error(
-                "a pipeline of " + std::to_string(count_) +
-                " slots: with StageOptions::every, lanes that are told, and PipelineOptions::slots, work "
-                "repeats after more than " +
-                std::to_string(most_rows) + " batches; expected fewer of one");
+            throw Error("a pipeline of " + std::to_string(count_) +
+                        " slots: with StageOptions::every, lanes that are told, and PipelineOptions::slots, "
+                        "work repeats after more than " +
+                        std::to_string(most_rows) + " batches; expected fewer of one");
         }
         for (std::size_t row = 0; row < first_rows_ + later_rows_; ++row) {
             // Of the first batches, those before are missing.
