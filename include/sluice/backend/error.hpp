@@ -56,7 +56,7 @@ public:
     std::optional<std::size_t> batch() const noexcept { return batch_; }
 
 private:
-    Error(const std::string& message, const Error& same) : Error(message) {
+    SLUICE_ALWAYS_INLINE Error(const std::string& message, const Error& same) : Error(message) {
         call_ = same.call_;
         name_ = same.name_;
     }
@@ -94,13 +94,13 @@ void require_within(const std::string& what, long long value, long long least, l
 std::string counted(const std::string& number, const char* noun);
 std::string counted_were(const std::string& number, const char* noun);
 std::string there_are(const std::string& number, const char* noun);
-std::string counted(std::integral auto number, const char* noun) {
+SLUICE_ALWAYS_INLINE inline std::string counted(std::integral auto number, const char* noun) {
     return counted(std::to_string(number), noun);
 }
-std::string counted_were(std::integral auto number, const char* noun) {
+SLUICE_ALWAYS_INLINE inline std::string counted_were(std::integral auto number, const char* noun) {
     return counted_were(std::to_string(number), noun);
 }
-std::string there_are(std::integral auto number, const char* noun) {
+SLUICE_ALWAYS_INLINE inline std::string there_are(std::integral auto number, const char* noun) {
     return there_are(std::to_string(number), noun);
 }
 /// @}

@@ -9,13 +9,13 @@
 namespace sluice::detail {
 
 /// Throws an `Error` of `what` and the exception's own text, with the exception nested in it; nothing for null.
-inline void throw_failure(const char* what, const std::exception_ptr& failure) {
+SLUICE_ALWAYS_INLINE inline void throw_failure(const char* what, const std::exception_ptr& failure) {
     if (failure == nullptr)
         return;
     try {
         std::rethrow_exception(failure);
     } catch (...) {
-        std::throw_with_nested(Error(what + words_of_handled()));
+        std::throw_with_nested(Error(std::string(what) + words_of_handled()));
     }
 }
 

@@ -154,4 +154,14 @@ private:
     std::size_t room_ = 0;
 };
 
+/// Adds `value` at the end unless it is among `values`.
+template <class Values, class Value>
+SLUICE_ALWAYS_INLINE inline void add_once(Values& values, const Value& value) {
+    for (const auto& other : values) {
+        if (other == value)
+            return;
+    }
+    values.push_back(value);
+}
+
 } // namespace sluice::detail

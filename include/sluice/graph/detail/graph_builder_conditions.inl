@@ -41,11 +41,7 @@ void BasicGraphBuilder<B>::add_deciders(BasicCondition<B>& condition, const std:
         if (index < since)
             continue;
         decided = true;
-        bool named = false;
-        for (const auto& other : before)
-            named = named || other == node;
-        if (!named)
-            before.push_back(node);
+        detail::add_once(before, node);
     }
     if (!decided) {
         throw Error(place + ": no node calls set() of the condition; add one with the setter, between "

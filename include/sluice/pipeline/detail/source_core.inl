@@ -93,12 +93,8 @@ void SourceCore<B>::close() noexcept {
         ledger_->give_up_waits();
     join_workers();
     for (Slot* slot : ledger_->slots) {
-        try {
-            if (!ledger_->is_out(*slot))
-                slot->await_reads();
-        } catch (...) {
-            // The device is lost, and the next wait for its streams reports the error.
-        }
+        if (!ledger_->is_out(*slot))
+            slot->settle_reads();
     }
 }
 

@@ -61,6 +61,8 @@ struct SourceSlot {
 
     /// Waits for all that reads the slot. Throws when it may still be read; then the reads stay noted.
     void await_reads();
+    /// The same, whatever becomes of the work.
+    void settle_reads() noexcept;
     /// Whether that would not wait. Of a slot that is not held.
     bool has_been_read() const noexcept;
     /// Whether there is a batch in it that has not been handed out.
@@ -186,8 +188,6 @@ public:
 
 private:
     ~SourceLedger();
-    /// Waits for what reads the slots.
-    void await_all_reads() noexcept;
     void push_free(Slot& slot) noexcept;
     void give_to_caller(Slot& slot) noexcept;
     // Where in line the batch stands that is dropped for a further one; behind the line where there is none.

@@ -57,6 +57,15 @@ void SourceSlot<B>::await_reads() {
 }
 
 template <Backend B>
+void SourceSlot<B>::settle_reads() noexcept {
+    try {
+        await_reads();
+    } catch (...) {
+        // The device is lost, and the next wait for its streams reports the error.
+    }
+}
+
+template <Backend B>
 bool SourceSlot<B>::has_been_read() const noexcept {
     for (const auto& read : reads) {
         if (read->used && !has_been_reached(read->event))
@@ -88,7 +97,8 @@ void SourceLedger<B>::abandon() noexcept {
 
 template <Backend B>
 SourceLedger<B>::~SourceLedger() {
-    await_all_reads();
+    for (Slot* slot : slots)
+        slot->settle_reads();
     for (Slot* slot : slots)
         delete_(slot);
 }
@@ -286,17 +296,6 @@ void SourceLedger<B>::give_up_waits() noexcept {
 }
 
 template <Backend B>
-void SourceLedger<B>::await_all_reads() noexcept {
-    for (Slot* slot : slots) {
-        try {
-            slot->await_reads();
-        } catch (...) {
-            // The device is lost, and the next wait for its streams reports the error.
-        }
-    }
-}
-
-template <Backend B>
 void SourceLedger<B>::push_free(Slot& slot) noexcept {
     slot.state = Slot::State::free;
     free_.push(slot);
@@ -329,11 +328,7 @@ typename SourceSlot<B>::Read& SourceLedger<B>::begin_read(Slot& slot, BasicStrea
     const int of = stream.device();
     {
         const std::lock_guard lock(mutex);
-        bool known = false;
-        for (const auto reader : readers_)
-            known = known || reader == stream.get();
-        if (!known)
-            readers_.push_back(stream.get());
+        add_once(readers_, stream.get());
         for (const auto& read : slot.reads) {
             if (!read->used && read->device == of)
                 return take(*read);

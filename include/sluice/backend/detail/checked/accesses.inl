@@ -273,12 +273,7 @@ SLUICE_BODY void Checker::look_for_undefined(Block& block, const Record& access,
         return;
     if (waits_unsignalled(access.stamp))
         return keep_undecided(block, {}, access, reads_all);
-    sluice::checked::Finding finding{.mistake = sluice::checked::Mistake::uninitialized_read,
-                                     .second = access_of(access)};
-    finding.buffer = buffer_name(block, access.begin, access.end);
-    finding.address = reinterpret_cast<const void*>(access.begin);
-    finding.bytes = access.end - access.begin;
-    note(std::move(finding), may_throw);
+    note(finding_of(sluice::checked::Mistake::uninitialized_read, block, access), may_throw);
 }
 
 SLUICE_BODY void Checker::access(const Range* ranges, std::size_t count, const Stamp& stamp, const Doer& doer,
@@ -301,12 +296,8 @@ SLUICE_BODY void Checker::access(const Range* ranges, std::size_t count, const S
                 if (!insert_now) {
                     if (!block.alive) {
                         Record gone{block.begin, block.end, true, block.freed, Stamp{}};
-                        sluice::checked::Finding finding{.mistake = Mistake::use_after_free,
-                                                         .first = access_of(gone),
-                                                         .second = access_of(record)};
-                        finding.buffer = buffer_name(block, record.begin, record.end);
-                        finding.address = reinterpret_cast<const void*>(record.begin);
-                        finding.bytes = record.end - record.begin;
+                        sluice::checked::Finding finding = finding_of(Mistake::use_after_free, block, record);
+                        finding.first = access_of(gone);
                         note(std::move(finding), may_throw);
                         continue;
                     }
@@ -352,12 +343,7 @@ SLUICE_BODY void Checker::access(const NodeAccess* accesses, std::size_t count, 
                 gone.begin = reinterpret_cast<std::uintptr_t>(range.begin);
                 gone.end = gone.begin + range.bytes;
                 const Record record{gone.begin, gone.end, range.writes, doer, stamp};
-                sluice::checked::Finding finding{.mistake = sluice::checked::Mistake::use_after_free,
-                                                 .second = access_of(record)};
-                finding.buffer = buffer_name(gone, gone.begin, gone.end);
-                finding.address = range.begin;
-                finding.bytes = range.bytes;
-                note(std::move(finding), true);
+                note(finding_of(sluice::checked::Mistake::use_after_free, gone, record), true);
                 continue;
             }
         }

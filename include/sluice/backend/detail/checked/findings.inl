@@ -67,6 +67,16 @@ SLUICE_BODY sluice::checked::Access Checker::access_of(const Record& record) {
     return access;
 }
 
+// Of an access of bytes of a block.
+SLUICE_BODY sluice::checked::Finding Checker::finding_of(sluice::checked::Mistake mistake, const Block& block,
+                                                         const Record& access) {
+    sluice::checked::Finding finding{.mistake = mistake, .second = access_of(access)};
+    finding.buffer = buffer_name(block, access.begin, access.end);
+    finding.address = reinterpret_cast<const void*>(access.begin);
+    finding.bytes = access.end - access.begin;
+    return finding;
+}
+
 // What a destructor met at the end of a program, with no call after it.
 SLUICE_BODY void print_unthrown() {
     const Locked checker;

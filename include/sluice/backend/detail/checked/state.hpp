@@ -156,7 +156,7 @@ public:
     void keep_undecided(const Block& block, const Record& first, const Record& second, bool reads_all);
     /// Looks again at what was not decided, as a semaphore has been signalled.
     void decide();
-    void forget_undecided(const SemaphoreState& gone);
+    void forget_gate(SemaphoreState& of);
     /// Throws, or notes, what is wrong with the accesses; then they are known.
     void access(const Range* ranges, std::size_t count, const Stamp& stamp, const Doer& doer,
                 bool may_throw = true);
@@ -199,6 +199,8 @@ public:
     void note(sluice::checked::Finding finding, bool may_throw, std::string kind = {});
     void race(const Block& block, const Record& first, const Record& second, bool may_throw);
     sluice::checked::Access access_of(const Record& record);
+    sluice::checked::Finding finding_of(sluice::checked::Mistake mistake, const Block& block,
+                                        const Record& access);
     std::string stream_name(ActorId id);
     std::string buffer_name(const Block& block, std::uintptr_t begin, std::uintptr_t end) const;
     std::string sharing_maker(const Block& block, const Record& first, const Record& second) const;

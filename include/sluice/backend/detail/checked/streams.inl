@@ -93,11 +93,7 @@ SLUICE_BODY void waited(Key on, Key key) {
         if (stream.capture != event.capture)
             return;
         for (const std::size_t node : event.nodes) {
-            bool known = false;
-            for (const std::size_t last : stream.last)
-                known = known || last == node;
-            if (!known)
-                stream.last.push_back(node);
+            add_once(stream.last, node);
         }
         return;
     }
@@ -189,13 +185,15 @@ SLUICE_BODY void Checker::decide() {
     }
 }
 
-SLUICE_BODY void Checker::forget_undecided(const SemaphoreState& gone) {
-    if (!gone.gate)
+SLUICE_BODY void Checker::forget_gate(SemaphoreState& of) {
+    if (!of.gate)
         return;
     std::erase_if(undecided, [&](const Undecided& one) {
-        return one.first.stamp.knows(*gone.gate) > gone.gate_begin ||
-               one.second.stamp.knows(*gone.gate) > gone.gate_begin;
+        return one.first.stamp.knows(*of.gate) > of.gate_begin ||
+               one.second.stamp.knows(*of.gate) > of.gate_begin;
     });
+    drop_actor(actor(*of.gate));
+    of.gate.reset();
 }
 
 SLUICE_BODY void semaphore_destroyed(Key key) noexcept {
@@ -203,9 +201,7 @@ SLUICE_BODY void semaphore_destroyed(Key key) noexcept {
     const auto found = checker->semaphores.find(key);
     if (found == checker->semaphores.end())
         return;
-    checker->forget_undecided(found->second);
-    if (found->second.gate)
-        checker->drop_actor(checker->actor(*found->second.gate));
+    checker->forget_gate(found->second);
     checker->semaphores.erase(found);
 }
 
@@ -306,10 +302,7 @@ SLUICE_BODY void semaphore_reset(Key key) {
     const auto found = checker->semaphores.find(key);
     if (found == checker->semaphores.end())
         return;
-    checker->forget_undecided(found->second);
-    if (found->second.gate)
-        checker->drop_actor(checker->actor(*found->second.gate));
-    found->second.gate.reset();
+    checker->forget_gate(found->second);
     found->second.count = 0;
 }
 

@@ -104,13 +104,8 @@ public:
             branch = &branches_.back();
             queue.set_capture(self_.lock());
         }
-        for (const std::size_t node : nodes) {
-            bool known = false;
-            for (const std::size_t last : branch->last)
-                known = known || last == node;
-            if (!known)
-                branch->last.push_back(node);
-        }
+        for (const std::size_t node : nodes)
+            detail::add_once(branch->last, node);
     }
 
     /// The graph that the capture fills. Throws `Error`.
