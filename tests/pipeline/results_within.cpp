@@ -84,6 +84,48 @@ TEST_CASE(
     });
 }
 
+TEST_CASE("run: a stop request, or a fill on the loop's thread, that submits or resets is refused likewise") {
+    for_each_way([]<class D>(PipelineOptions options) {
+        for (const bool fills : {false, true}) {
+            for (const bool resets : {false, true}) {
+                CAPTURE(fills);
+                CAPTURE(resets);
+                D dag(words);
+                options.slots = slots_for(dag, options);
+                auto pipeline = dag.pipeline(options);
+                const Inputs<B> inputs(1, words);
+                std::size_t calls = 0, given = 0;
+                const auto disturb = [&](bool here) {
+                    if (!here || ++calls != 5)
+                        return;
+                    if (resets)
+                        pipeline.reset();
+                    else
+                        pipeline.submit(inputs[0]).stays();
+                };
+                Source source{make_slot,
+                              [&](std::size_t index, auto& batch) {
+                                  disturb(fills);
+                                  fill_slot(index, batch);
+                              },
+                              SourceOptions<B>{.workers = 0, .slots = 8, .batches = 20}};
+                const auto loop = [&] {
+                    for ([[maybe_unused]] const auto& result : pipeline.run(source, [&] {
+                             disturb(!fills);
+                             return false;
+                         }))
+                        ++given;
+                };
+                CHECK(contains(text_of(loop),
+                               resets ? "run: within the loop over results the pipeline was reset or replaced"
+                                      : "run: a batch was submitted within the loop over results"));
+                CHECK(given <= 4); // None behind the batch that was not the loop's.
+                CHECK_FALSE(pipeline.failed());
+            }
+        }
+    });
+}
+
 TEST_CASE("run: a source that is rewound within the loop begins again behind the batches under way") {
     for_each_way([]<class D>(PipelineOptions options) {
         D dag(words);

@@ -34,6 +34,9 @@ struct ResultsLeft {
     std::size_t next = 0;
     std::size_t end = 0;
     const void* loop = nullptr; // The `Results` that was begun last.
+
+    /// Throws `Error` unless they are still those of `asking`, and it alone has submitted batches since it began.
+    void require(const void* asking, std::size_t submitted) const;
 };
 /// What `drain` takes for a source.
 struct NoBatches {
@@ -72,6 +75,8 @@ private:
     static constexpr bool has_batches = !std::is_same_v<Source, detail::NoBatches>;
 
     void advance();
+    // Behind each call of code that may use the pipeline: the loop's body, the stop request, a source that fills on this thread.
+    void require_own() { pipeline_.core().results_left().require(this, pipeline_.submitted()); }
     bool asked_to_stop() const;
     void submit_ahead();
     bool take_batch();
@@ -135,17 +140,11 @@ typename Results<Pipe, Source, Out, Stop>::Iterator Results<Pipe, Source, Out, S
 template <class Pipe, class Source, class Out, class Stop>
 void Results<Pipe, Source, Out, Stop>::advance() {
     shown_ = nullptr;
-    auto& core = pipeline_.core();
-    detail::ResultsLeft& left = core.results_left();
-    if (left.loop != this)
-        throw Error(
-            "run: within the loop over results the pipeline was reset or replaced, or another loop asked for "
-            "its results, so that it has lost those that were still to come; do so behind the loop");
-    if (left.end != pipeline_.submitted())
-        throw Error("run: a batch was submitted within the loop over results, and takes the slot of one that "
-                    "is still to come; submit it before the loop or behind it, or on another pipeline");
+    require_own();
     if constexpr (has_batches)
         submit_ahead();
+    auto& core = pipeline_.core();
+    detail::ResultsLeft& left = core.results_left();
     if (const std::size_t next = core.next_result(left.next); next < left.end) {
         left.next = next;
         shown_ = static_cast<const Out*>(core.await_result(left.next));
@@ -166,23 +165,23 @@ bool Results<Pipe, Source, Out, Stop>::asked_to_stop() const {
 // Until as many batches are in flight as there are slots.
 template <class Pipe, class Source, class Out, class Stop>
 void Results<Pipe, Source, Out, Stop>::submit_ahead() {
-    auto& core = pipeline_.core();
-    const std::size_t most = static_cast<std::size_t>(pipeline_.options().slots) * core.batches_a_result();
-    while (!ended_ && pipeline_.submitted() - core.results_left().next < most) {
-        if (asked_to_stop()) {
-            ended_ = true; // What has been submitted is still to come.
-            core.end_turns();
-            break;
+    const std::size_t most =
+        static_cast<std::size_t>(pipeline_.options().slots) * pipeline_.core().batches_a_result();
+    while (!ended_ && pipeline_.submitted() - pipeline_.core().results_left().next < most) {
+        ended_ = asked_to_stop(); // What has been submitted is still to come then.
+        if (!ended_) {
+            read_.wait(); // Asking for the next batch may fill this one again.
+            try {
+                ended_ = !take_batch();
+            } catch (...) {
+                source_error_ = std::current_exception();
+                ended_ = true;
+            }
         }
-        read_.wait(); // Asking for the next batch may fill this one again.
-        try {
-            ended_ = !take_batch();
-        } catch (...) {
-            source_error_ = std::current_exception();
-            ended_ = true;
-        }
+        require_own();
         if (!ended_)
             submit_batch();
+        auto& core = pipeline_.core();
         core.results_left().end = pipeline_.submitted();
         if (ended_)
             core.end_turns();
@@ -210,3 +209,19 @@ void Results<Pipe, Source, Out, Stop>::submit_batch() {
 }
 
 } // namespace sluice
+
+#if SLUICE_HAS_COMMON_BODIES
+namespace sluice {
+
+SLUICE_BODY void detail::ResultsLeft::require(const void* asking, std::size_t submitted) const {
+    if (loop != asking)
+        throw Error(
+            "run: within the loop over results the pipeline was reset or replaced, or another loop asked for "
+            "its results, so that it has lost those that were still to come; do so behind the loop");
+    if (end != submitted)
+        throw Error("run: a batch was submitted within the loop over results, and takes the slot of one that "
+                    "is still to come; submit it before the loop or behind it, or on another pipeline");
+}
+
+} // namespace sluice
+#endif
