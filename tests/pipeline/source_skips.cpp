@@ -225,4 +225,37 @@ TEST_CASE("Source: one that drops leaves bad batches out, and each of the others
     }
 }
 
+TEST_CASE(
+    "Source: bad batches hold no place of a source that drops, and those with others between are no row") {
+    for (const WhenAhead when_ahead : {WhenAhead::drop_oldest, WhenAhead::drop_newest}) {
+        CAPTURE(static_cast<int>(when_ahead));
+        Options options{.workers = 1, .slots = 3, .batches = 40, .when_ahead = when_ahead};
+        options.errors_in_a_row = 1;
+        std::atomic<std::size_t> calls{0};
+        Source source{make_number,
+                      [&](std::size_t index, int& out) {
+                          fill_number(index, out);
+                          if (++calls, index > 0 && index % 2 == 0)
+                              refuse(index);
+                      },
+                      options};
+        {
+            const auto first = source.next();
+            CHECK((first.index() == 0 || first.index() % 2 == 1));
+            // With one slot held and no one asking, all others are filled or have failed.
+            for (int tries = 0; calls < 40 && tries < 5000; ++tries)
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            CHECK(calls == 40);
+        }
+        std::size_t handed = 1;
+        for (const auto& batch : source) {
+            CHECK(batch.index() % 2 == 1);
+            ++handed;
+        }
+        CHECK(source.skipped().count == 19);
+        CHECK(source.skipped().first == 2);
+        CHECK(handed + source.dropped() == 21);
+    }
+}
+
 } // namespace pipeline_source_skips

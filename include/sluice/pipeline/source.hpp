@@ -265,7 +265,8 @@ public:
     /// The threads that fill them; 0: the caller's.
     int workers() const noexcept { return core_.options().workers; }
 
-    /// The batches that were left out since the source was made or rewound, as far as `next` has come. Any thread may ask.
+    /// The batches that were left out since the source was made or rewound, as far as `next` has come, or, where batches
+    /// are dropped, workers have needed their slots. Any thread may ask.
     SkippedBatches skipped() const { return core_.skipped(); }
 
     /// When the last batches were filled and taken, in their order: those that have been filled. Any thread may ask. Throws

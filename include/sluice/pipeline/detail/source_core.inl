@@ -210,8 +210,9 @@ typename SourceCore<B>::Slot* SourceCore<B>::take(const char* call, bool waits) 
         Slot& given = ledger.hand_out();
         SourceChecks<B>::taken_over(&given);
         notes_.given(given.index, asked);
-        if (!waits)
-            ledger.mutex.changed(); // Slots of those that were dropped are free.
+        // Slots of those that were dropped are free, and a bad one behind it may give up its own now.
+        if (!waits || ledger.may_skip())
+            ledger.mutex.changed();
         return &given;
     }
 }

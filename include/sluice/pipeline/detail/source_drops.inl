@@ -1,6 +1,8 @@
 // Bodies of source_slots.hpp: the slot of a further batch, and what is dropped for it.
 #pragma once
 
+#include <utility>
+
 namespace sluice::detail {
 
 template <Backend B>
@@ -8,6 +10,7 @@ typename SourceLedger<B>::Slot& SourceLedger<B>::claim() noexcept {
     Slot& slot = take_place();
     slot.state = Slot::State::claimed;
     slot.index = claimed++;
+    slot.behind_dropped = std::exchange(dropped_last_, false);
     line_.push(slot);
     return slot;
 }
@@ -19,6 +22,11 @@ typename SourceLedger<B>::Slot& SourceLedger<B>::take_place() noexcept {
     for (std::size_t at = 0; at < free_.size(); ++at) {
         if (free_[at].has_been_read())
             return free_.take(at);
+    }
+    // A bad batch waits for nothing, and gives up its place before a good one does.
+    if (may_skip()) {
+        skip();
+        return free_.take(free_.size() - 1);
     }
     // The filling thread must not wait for the work that reads the others.
     if (const std::size_t at = droppable(); at < line_.size())
@@ -45,6 +53,8 @@ std::size_t SourceLedger<B>::droppable() const noexcept {
 template <Backend B>
 typename SourceLedger<B>::Slot& SourceLedger<B>::drop(std::size_t at) noexcept {
     dropped.store(dropped.load() + 1);
+    // Bad batches before and behind it are not in a row.
+    (at + 1 < line_.size() ? line_[at + 1].behind_dropped : dropped_last_) = true;
     Slot& slot = line_.take(at);
     count_ready();
     return slot;

@@ -47,11 +47,12 @@ struct SourceSlot {
     SourceLedger<B>* ledger = nullptr;
     std::size_t ordinal = 0; // Among its ledger's.
     State state = State::free;
-    std::size_t index = 0;   // Of the batch that is in the slot, or on its way there.
-    int callers = 0;         // Handles and holds that the caller's thread gives up,
-    int others = 0;          // and holds that other threads give up.
-    bool was_filled = false; // Whether ever; of checked backends.
-    bool last = false;       // Whether the source ended instead of filling the slot.
+    std::size_t index = 0;       // Of the batch that is in the slot, or on its way there.
+    int callers = 0;             // Handles and holds that the caller's thread gives up,
+    int others = 0;              // and holds that other threads give up.
+    bool was_filled = false;     // Whether ever; of checked backends.
+    bool last = false;           // Whether the source ended instead of filling the slot.
+    bool behind_dropped = false; // Whether the batch before it was filled and dropped.
     std::exception_ptr thrown;
     bool thrown_by_fill = false; // Rather than by the wait for what reads the slot.
     std::exception_ptr unsafe;   // Set when work may read the slot whose end nothing tells.
@@ -118,8 +119,10 @@ public:
     // With the mutex held:
     // -------------------------------------------------------------------------------------------------------------
 
-    /// Whether there is a slot for a further batch: a free one, or one whose batch can be dropped.
-    bool may_claim() const noexcept { return free_.size() > 0 || droppable() < line_.size(); }
+    /// Whether there is a slot for a further batch: a free one, or one whose batch can be dropped, or was bad.
+    bool may_claim() const noexcept {
+        return free_.size() > 0 || droppable() < line_.size() || (drops && may_skip());
+    }
     /// Whether no slot can become free unless the caller's thread gives one up.
     bool all_with_caller() const noexcept;
     /// The slot that has been free for longest becomes that of batch `claimed`. Where batches may be dropped: one that need not be
@@ -133,6 +136,8 @@ public:
     void settle(Slot& slot, bool filled, std::exception_ptr exception) noexcept;
     /// The first in line goes to the caller.
     Slot& hand_out() noexcept;
+    /// Whether the first in line has failed, and may be left out.
+    bool may_skip() const noexcept;
     /// Leaves the first in line out, which has failed; false where there may be no more.
     bool skip();
     /// The first in line is dropped.
@@ -207,6 +212,7 @@ private:
     int references_ = 1;                     // The source, and slots that are held.
     List<typename B::NativeStream> readers_; // All streams that have read a slot.
     SlotRow<B> free_;                        // The longest free one first.
+    bool dropped_last_ = false;              // Whether that is so of the batch that is claimed next.
     SlotRow<B> line_; // Of batches that are being filled, or wait for the caller, in their order.
 };
 

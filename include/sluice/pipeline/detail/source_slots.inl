@@ -162,9 +162,19 @@ void SourceLedger<B>::give_to_caller(Slot& slot) noexcept {
 }
 
 template <Backend B>
+bool SourceLedger<B>::may_skip() const noexcept {
+    const Slot* const slot = front();
+    return slot != nullptr && slot->state == Slot::State::ready && slot->thrown != nullptr &&
+           slot->thrown_by_fill && (slot->behind_dropped ? 0 : skipped_in_a_row) < errors_in_a_row;
+}
+
+template <Backend B>
 bool SourceLedger<B>::skip() {
+    const bool may = may_skip();
     Slot& slot = line_[0];
-    if (!slot.thrown_by_fill || skipped_in_a_row >= errors_in_a_row)
+    if (slot.behind_dropped)
+        skipped_in_a_row = 0;
+    if (!may)
         return false;
     if (skipped == 0) {
         try {
@@ -198,7 +208,7 @@ void SourceLedger<B>::start_over(std::size_t batches) noexcept {
     skipped = skipped_in_a_row = first_skipped = 0;
     first_error.clear();
     readers_.clear();
-    wanted = false;
+    wanted = dropped_last_ = false;
     end = batches;
     dropped.store(0);
     count_ready();
