@@ -55,6 +55,39 @@ TEST_CASE("Contract 5: a handler that throws within a stage fails the pipeline, 
     CHECK(chain.results(4) == chain_results(2, words, batches_from(0, 4)));
 }
 
+TEST_CASE("Contract 5: a handler that throws in a replay of whole steps fails the pipeline, and is named") {
+    Delay::set({.one_in = 0});
+    std::size_t results = 0;
+    Readback<Word, B> readback(words, [&](std::size_t, std::span<const Word>) {
+        if (++results == 5)
+            throw std::domain_error("loss is not a number");
+    });
+    using Values = DeviceBuffer<Word, B>;
+    Pipeline pipeline{Stages{Stage{"load", [](BasicStreamRef<B> stream, const PinnedBuffer<Word, B>& in,
+                                              Values& out) { copy(stream, out, in); }},
+                             Stage{"train", [&](BasicStreamRef<B> stream,
+                                                const Values& in) { readback.push(stream, in.span()); }}},
+                      Slots{[](int) { return Values(words); }},
+                      PipelineOptions{.schedule = Schedule::graphed}};
+    const PinnedBuffer<Word, B> batch(words);
+    const Caught error([&] {
+        for (int step = 0; step < 40; ++step)
+            pipeline.submit(batch).stays();
+    });
+    CHECK(error.text() == "what is of no stage threw, such as a Readback's handler: loss is not a number");
+    CHECK(error.nests<std::domain_error>([](const auto&) { return true; }));
+    CHECK(pipeline.failed());
+    CHECK(pipeline.graph_counters().replays > 0);
+
+    pipeline.reset();
+    readback.reset();
+    for (int step = 0; step < 40; ++step)
+        pipeline.submit(batch).stays();
+    pipeline.finish();
+    readback.finish();
+    CHECK(results == 5 + 40);
+}
+
 TEST_CASE(
     "Contract 5: poll hands over the results of the batches before the one that failed, before a reset") {
     Delay::set({.seed = 9, .one_in = 2, .microseconds = 300});

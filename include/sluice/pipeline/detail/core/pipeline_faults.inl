@@ -137,7 +137,10 @@ void PipelineCore<B>::fail_at(int stage, std::optional<std::size_t> batch, bool 
             throw_instead(placed);
         std::throw_with_nested(placed);
     } catch (...) {
-        const Error placed = place(Error("its callable threw: " + words_of_handled()));
+        // Of no stage are what a replay of whole steps hands results to, and what is asked of a batch, and want of memory.
+        const char* const thrower =
+            stage >= 0 ? "its callable threw: " : "what is of no stage threw, such as a Readback's handler: ";
+        const Error placed = place(Error(thrower + words_of_handled()));
         failure_.emplace(placed);
         std::throw_with_nested(placed);
     }
