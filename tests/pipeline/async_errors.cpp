@@ -156,6 +156,7 @@ TEST_CASE("Contract 5: with launch_blocking a fault is reported with its stage a
         CHECK(error.text() == "stage '" + std::string(Chain<B>::names[stage]) +
                                   "', batch 3: work on a host stream failed: bad pixel");
         CHECK(pipeline.submitted() == 3);
+        CHECK(error.nests_directly<std::range_error>());
     });
 }
 

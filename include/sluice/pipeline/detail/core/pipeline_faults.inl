@@ -85,6 +85,7 @@ void PipelineCore<B>::fail() {
     // A wait throws what the streams passed on to it, and does not know where that began.
     if (stage < 0)
         throw_known_fault();
+    const bool of_work = core_.was_awaiting_work();
     bool earlier = false, of_key = false;
     try {
         throw;
@@ -108,7 +109,7 @@ void PipelineCore<B>::fail() {
     } catch (...) {
         // What failed first is told.
     }
-    fail_at(stage, batch, false, of_key);
+    fail_at(stage, batch, false, of_key || of_work);
 }
 
 template <Backend B>

@@ -178,6 +178,8 @@ public:
         current_batch_ = batch;
     }
     void leave_stage() noexcept { current_stage_ = -1; }
+    /// Whether the stage's callable has returned, so that what was thrown is of its work. Says so once.
+    bool was_awaiting_work() noexcept { return std::exchange(awaiting_work_, false); }
     /// Its name; null for none. As `CallingPipeline` wants it.
     static const std::string* stage_of(const void* core) {
         const auto& self = *static_cast<const StageCore*>(core);
@@ -234,6 +236,7 @@ private:
     std::size_t current_batch_ = 0;
     int current_stage_ = -1;
     bool launch_blocking_;
+    bool awaiting_work_ = false; // Under `launch_blocking_`.
     bool plain_ = true; // Whether a stage is called on the current device, and its times are not noted.
     // Last: they end before anything that they use goes.
     List<CpuThreads<B>> threads_;

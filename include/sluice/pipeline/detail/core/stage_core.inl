@@ -23,8 +23,11 @@ void StageCore<B>::run(std::size_t stage, Ref stream, std::size_t number, const 
         call_watched(stage, stream, number, batch);
     B::check_launches();
     checks.after_call(*this, stage, stream, number, batch);
-    if (launch_blocking_)
+    if (launch_blocking_) {
+        awaiting_work_ = true;
         stream.sync();
+        awaiting_work_ = false;
+    }
     leave_stage();
 }
 
