@@ -11,7 +11,7 @@ from sluice._registration.gradients import is_forward, require_first
 from sluice.arguments import Offsets, in_name_of, number_of, require_kind, require_one_tensor, require_tensors
 from sluice.rows import parts_of
 
-giou_masked = in_name_of("giou_loss", "giou_loss_masked", giou_masked_gradient.apply)
+giou_masked = in_name_of("giou_loss", "giou_loss_masked", giou_masked_gradient)
 giou_masked_plain = in_name_of("giou_loss", "giou_loss_masked", torch.ops.sluice.giou_loss_masked)
 giou_masked_at_once = in_name_of("giou_loss_and_gradient", "giou_loss_masked", torch.ops.sluice.giou_loss_masked)
 giou_at_once = in_name_of("giou_loss_and_gradient", "giou_loss", torch.ops.sluice.giou_loss)
@@ -70,7 +70,9 @@ def giou_loss(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optiona
     mean NaN, such nested rows all losses, and nothing is read or written out of bounds.
     """
     require_no_gradient("giou_loss", predictions, targets, mask, formula, reduction)
-    wanted = (predictions.requires_grad and torch.is_grad_enabled()) or is_forward()
+    # What `torch.func.vmap` wraps does not say whether it requires a gradient.
+    is_wrapped = torch._C._are_functorch_transforms_active()
+    wanted = ((predictions.requires_grad or is_wrapped) and torch.is_grad_enabled()) or is_forward()
     eagerly = wanted and not torch.compiler.is_compiling()  # without the dispatcher's way round
     if eagerly:
         require_first("giou_loss")
@@ -83,7 +85,7 @@ def giou_loss(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optiona
     if predictions.is_nested:
         predictions, own = parts_of("giou_loss", predictions, None)
         offsets = same_rows("giou_loss", own, offsets)
-    ragged = giou_gradient.apply if eagerly else torch.ops.sluice.giou_loss
+    ragged = giou_gradient if eagerly else torch.ops.sluice.giou_loss
     return ragged(predictions, targets, offsets, formula, reduction, wanted)[0]
 
 

@@ -3,10 +3,13 @@ nothing to cast."""
 
 from __future__ import annotations
 
+from typing import Callable
+
 import torch
+from torch.autograd import forward_ad
 from torch.library import register_fake
 
-from sluice._registration.gradients import eager, ops, register_gradient, without_second
+from sluice._registration.gradients import eager, link_of, ops, register_gradient, without_gradient, without_second
 
 
 def real_type(predictions: torch.Tensor) -> torch.dtype:
@@ -55,43 +58,43 @@ def require_gradient(ctx) -> None:
 
 
 def save_giou(ctx, inputs, output) -> tuple:
-    predictions, _, offsets, _, ctx.reduction, ctx.with_gradient = inputs
+    predictions, _, offsets, _, ctx.reduction, ctx.with_gradient, link = inputs
     ctx.mark_non_differentiable(output[1])
     ctx.set_materialize_grads(False)
     ctx.dtype = predictions.dtype
     ctx.width = predictions.shape[1] if predictions.dim() == 3 else 0
-    return (output[1], offsets)
+    return (output[1], offsets, link)
 
 
 def giou_backward(ctx, incoming, _):
     if incoming is None:
-        return None, None, None, None, None, None
+        return (None,) * 7
     require_gradient(ctx)
-    gradient, offsets = ctx.saved_tensors
+    gradient, offsets, link = ctx.saved_tensors
     result = ops.giou_loss_backward(incoming, gradient, offsets, ctx.reduction, ctx.width, ctx.dtype)
-    return without_second("giou_loss", result, incoming), None, None, None, None, None
+    return (without_second("giou_loss", result, link, incoming),) + (None,) * 6
 
 
 def save_giou_masked(ctx, inputs, output) -> tuple:
-    predictions, _, mask, _, ctx.reduction, ctx.with_gradient = inputs
+    predictions, _, mask, _, ctx.reduction, ctx.with_gradient, link = inputs
     ctx.mark_non_differentiable(output[1], output[2])
     ctx.set_materialize_grads(False)
     ctx.dtype = predictions.dtype
-    return (output[1], mask, output[2])
+    return (output[1], mask, output[2], link)
 
 
 def giou_masked_backward(ctx, incoming, _, __):
     if incoming is None:
-        return None, None, None, None, None, None
+        return (None,) * 7
     require_gradient(ctx)
-    gradient, mask, counts = ctx.saved_tensors
+    gradient, mask, counts, link = ctx.saved_tensors
     result = ops.giou_loss_masked_backward(incoming, gradient, mask, counts, ctx.reduction, ctx.dtype)
-    return without_second("giou_loss", result, incoming), None, None, None, None, None
+    return (without_second("giou_loss", result, link, incoming),) + (None,) * 6
 
 
 def giou_forward(ctx, along, *_):
     require_gradient(ctx)
-    gradient, offsets = ctx.saved_tensors
+    gradient, offsets, link = ctx.saved_tensors
     along = along.to(gradient.dtype)
     if ctx.width > 0:  # those of the predictions that have a target
         boxes = gradient.shape[0]
@@ -99,14 +102,19 @@ def giou_forward(ctx, along, *_):
         place = torch.arange(boxes, device=along.device) - eager["row_expand"](offsets[:-1].contiguous(), offsets, boxes)
         along = along[row, place.clamp(0, ctx.width - 1)]
     sums = eager["row_sum"]((gradient * along).sum(-1), offsets)
-    return reduced(sums, offsets.diff(), offsets[-1], ctx.reduction), None
+    return primal_only(reduced(sums, offsets.diff(), offsets[-1], ctx.reduction), link, along), None
 
 
 def giou_masked_forward(ctx, along, *_):
     require_gradient(ctx)
-    gradient, _, counts = ctx.saved_tensors
+    gradient, _, counts, link = ctx.saved_tensors
     sums = (gradient * along.to(gradient.dtype)).sum((1, 2))
-    return reduced(sums, counts[:-1], counts[-1], ctx.reduction), None, None
+    return primal_only(reduced(sums, counts[:-1], counts[-1], ctx.reduction), link, along), None, None
+
+
+def primal_only(tangent: torch.Tensor, link: torch.Tensor, along: torch.Tensor) -> torch.Tensor:
+    """Whose gradient would be a second derivative."""
+    return without_gradient("giou_loss", tangent, forward_ad.unpack_dual(link).primal, along)
 
 
 def reduced(sums: torch.Tensor, counts: torch.Tensor, count: torch.Tensor, reduction: str) -> torch.Tensor:
@@ -115,5 +123,10 @@ def reduced(sums: torch.Tensor, counts: torch.Tensor, count: torch.Tensor, reduc
     return sums / counts.clamp(min=1) if reduction.endswith("mean") else sums
 
 
-giou_gradient = register_gradient("giou_loss", save_giou, giou_backward, giou_forward)
-giou_masked_gradient = register_gradient("giou_loss_masked", save_giou_masked, giou_masked_backward, giou_masked_forward)
+def linked(gradient: type[torch.autograd.Function]) -> Callable:
+    return lambda *inputs: gradient.apply(*inputs, link_of(inputs[0]))
+
+
+giou_gradient = linked(register_gradient("giou_loss", save_giou, giou_backward, giou_forward, is_linked=True))
+giou_masked_gradient = linked(register_gradient("giou_loss_masked", save_giou_masked, giou_masked_backward, giou_masked_forward,
+                                                is_linked=True))

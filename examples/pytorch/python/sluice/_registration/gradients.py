@@ -36,28 +36,49 @@ def require_first(op: str) -> None:
 class WithoutSecond(torch.autograd.Function):
     """A gradient as it is, whose own gradient raises."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, op: str, gradient: torch.Tensor, incoming: torch.Tensor) -> torch.Tensor:
-        ctx.op = op
+    def forward(op: str, gradient: torch.Tensor, link: torch.Tensor, incoming: torch.Tensor) -> torch.Tensor:
         return gradient.view_as(gradient)
 
     @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: Any) -> None:
+        ctx.op = inputs[0]
+
+    @staticmethod
     def backward(ctx: Any, _: Any) -> Any:
-        raise RuntimeError(f"sluice.{ctx.op}: a second derivative was asked for, and is not known; expected a first one, or another loss")
+        refuse_second(ctx.op)
 
 
-def without_second(op: str, gradient: torch.Tensor, incoming: torch.Tensor) -> torch.Tensor:
-    """A gradient by `create_graph=True`. Else a loss with a penalty on it would lack the penalty's part, without a word. `torch.func`'s
-    transforms are counted in the forward pass, see `require_first`."""
-    if not torch.is_grad_enabled() or torch._C._are_functorch_transforms_active():
-        return gradient
-    return WithoutSecond.apply(op, gradient.detach().requires_grad_(), incoming)
+def refuse_second(op: str) -> None:
+    raise RuntimeError(f"sluice.{op}: a second derivative was asked for, and is not known; expected a first one, or another loss")
+
+
+def link_of(tensor: torch.Tensor) -> torch.Tensor:
+    """Leads autograd to `tensor`, and holds none of its memory."""
+    return tensor[:0].clone() if tensor.dim() > 0 else tensor
+
+
+def without_second(op: str, gradient: torch.Tensor, link: torch.Tensor, incoming: torch.Tensor) -> torch.Tensor:
+    """A gradient by `create_graph=True`, or of what carries a derivative forward. Else a loss with a penalty on it would lack the
+    penalty's part, without a word. `torch.func`'s transforms are counted in the forward pass, see `require_first`."""
+    if is_forward() and forward_ad.unpack_dual(link).tangent is not None:
+        refuse_second(op)
+    return without_gradient(op, gradient, link, incoming)
+
+
+def without_gradient(op: str, derivative: torch.Tensor, link: torch.Tensor, incoming: torch.Tensor) -> torch.Tensor:
+    if not torch.is_grad_enabled():
+        return derivative
+    return WithoutSecond.apply(op, derivative, link, incoming)
 
 
 def gradient_of(op: str, save: Callable, backward: Callable, forward: Callable) -> type[torch.autograd.Function]:
     """An operator with its gradient. `save` returns what both directions need; `forward(ctx, *tangents)` has None for an input
-    that carries none."""
+    that carries none. What is given behind the operator's arguments is for `save`."""
     run = getattr(ops, op).default
+    count = len(run._schema.arguments)
 
     class Gradient(torch.autograd.Function):
         generate_vmap_rule = True
@@ -65,7 +86,7 @@ def gradient_of(op: str, save: Callable, backward: Callable, forward: Callable) 
         @staticmethod
         def forward(*inputs: Any) -> Any:
             with below_autograd():
-                return run(*inputs)
+                return run(*inputs[:count])
 
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple, output: Any) -> None:
@@ -79,8 +100,10 @@ def gradient_of(op: str, save: Callable, backward: Callable, forward: Callable) 
     return Gradient
 
 
-def register_gradient(op: str, save: Callable, backward: Callable, forward: Callable) -> type[torch.autograd.Function]:
-    """In place of `torch.library.register_autograd`, which knows no derivatives forward: `torch.func.jvp` gives zeros there."""
+def register_gradient(op: str, save: Callable, backward: Callable, forward: Callable,
+                      is_linked: bool = False) -> type[torch.autograd.Function]:
+    """In place of `torch.library.register_autograd`, which knows no derivatives forward: `torch.func.jvp` gives zeros there. `save` gets
+    a link behind the other inputs where there is to be one."""
     gradient = gradient_of(op, save, backward, forward)
     run = getattr(ops, op).default
     defaults = [argument.default_value for argument in run._schema.arguments]
@@ -90,6 +113,7 @@ def register_gradient(op: str, save: Callable, backward: Callable, forward: Call
     def kernel(*inputs: Any) -> Any:
         inputs += tuple(defaults[len(inputs):])  # which the dispatcher leaves out
         if is_forward() or (torch.is_grad_enabled() and inputs[0].requires_grad):
+            inputs += (link_of(inputs[0]),) if is_linked else ()
             if not torch._C._are_functorch_transforms_active():
                 return apply(*inputs)
             with enable_single_level_autograd_function():
