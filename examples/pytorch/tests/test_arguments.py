@@ -80,6 +80,11 @@ SENTENCES = {
     "sluice.sample_ids: samples is a list, expected a tensor": lambda: sluice.sample_ids([1]),
     "sluice.sample_ids: epoch is 0.5, expected an integer": lambda: sluice.sample_ids(torch.arange(2), 0.5),
     "sluice.sample_ids: epoch is -1, expected 0 to 4294967295": lambda: sluice.sample_ids(torch.arange(2), -1),
+    "sluice.sample_ids: epoch has -1, expected 0 to 4294967295": lambda: sluice.sample_ids(torch.arange(2), torch.tensor([3, -1])),
+    "sluice.sample_ids: epoch has 4294967296, expected 0 to": lambda: sluice.sample_ids(torch.arange(2), torch.tensor(2 ** 32)),
+    "sluice.augment: the epochs of samples has -1, expected 0 to": lambda: sluice.augment(IMAGES, torch.tensor([[0, -1]]), crop=(4, 4)),
+    "sluice.augment_parameters: the epochs of samples has -1, expected 0 to": lambda: sluice.augment_parameters(
+        torch.tensor([[0, -1]]), 2, (8, 8), crop=(4, 4)),
     "sluice.sample_ids: epoch is of float32, expected integers": lambda: sluice.sample_ids(torch.arange(2), torch.tensor(3.0)),
     "sluice.sample_ids: epoch has shape [3], expected one, or": lambda: sluice.sample_ids(torch.arange(2), torch.arange(3)),
     "sluice.sample_ids: epoch is on device meta": lambda: sluice.sample_ids(torch.arange(2), torch.tensor(3, device="meta")),

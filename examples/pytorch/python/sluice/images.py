@@ -38,7 +38,25 @@ def sample_ids(samples: torch.Tensor, epoch: Union[int, torch.Tensor] = 0) -> to
         epoch = torch.full_like(samples, epoch)
     elif epoch.dim() > 1 or epoch.numel() not in (1, samples.shape[0]):
         raise RuntimeError(f"sluice.sample_ids: epoch has shape {list(epoch.shape)}, expected one, or one for each of {samples.shape[0]}")
+    else:
+        require_epochs("sample_ids", "epoch", epoch.long())
     return torch.stack([samples, epoch.long().expand_as(samples)], 1)
+
+
+def require_epochs(name: str, argument: str, epochs: torch.Tensor) -> None:
+    """Reads them on the CPU, where that costs nothing."""
+    if type(epochs) is torch.Tensor and epochs.is_cpu and epochs.numel() > 0 and not (
+            torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()):
+        for found in map(int, epochs.aminmax()):
+            if not 0 <= found < 2 ** 32:
+                raise RuntimeError(f"sluice.{name}: {argument} has {found}, expected 0 to 4294967295")
+
+
+def require_ids(name: str, samples: torch.Tensor) -> None:
+    require_tensors(name, samples=samples)
+    require_one_tensor(name, samples=samples)
+    if samples.dtype is torch.int64 and samples.dim() == 2 and samples.shape[1] == 2:  # else the operator says what is wrong
+        require_epochs(name, "the epochs of samples", samples[:, 1])
 
 
 def augment(images: torch.Tensor, samples: torch.Tensor, *, seed: int = 0, crop: Pair = (128, 128), size: Pair = (256, 256),
@@ -58,7 +76,8 @@ def augment(images: torch.Tensor, samples: torch.Tensor, *, seed: int = 0, crop:
     bfloat16, take a kernel more.
     """
     require_tensors("augment", images=images, samples=samples)
-    require_one_tensor("augment", images=images, samples=samples)
+    require_one_tensor("augment", images=images)
+    require_ids("augment", samples)
     crop, size = pairs_of("augment", INTEGERS, "two integers", crop=crop, size=size)
     degrees, sigma = pairs_of("augment", NUMBERS, "two numbers", degrees=degrees, sigma=sigma)
     fill, seed = number_of("augment", "fill", fill), integer_of("augment", "seed", seed)
@@ -137,8 +156,7 @@ def augment_parameters(samples: torch.Tensor, count: int, image: Pair, *, seed: 
                        degrees: Range = (-45.0, 45.0), sigma: Range = (0.1, 2.0)) -> torch.Tensor:
     """[count, 4] of float32: the top and left of the crop, the angle and the sigma that `augment` draws for images of `image`
     pixels (height, width)."""
-    require_tensors("augment_parameters", samples=samples)
-    require_one_tensor("augment_parameters", samples=samples)
+    require_ids("augment_parameters", samples)
     crop, image = pairs_of("augment_parameters", INTEGERS, "two integers", crop=crop, image=image)
     degrees, sigma = pairs_of("augment_parameters", NUMBERS, "two numbers", degrees=degrees, sigma=sigma)
     count, seed = integer_of("augment_parameters", "count", count), integer_of("augment_parameters", "seed", seed)
