@@ -127,7 +127,10 @@ def test_errors_can_be_pickled_and_caught_by_their_kind(device):
     with pytest.raises(torch.OutOfMemoryError) as error:
         list(sluice.pipeline(raising(torch.OutOfMemoryError("too large")), device=device)([torch.zeros(1)]))
     assert isinstance(error.value, sluice.StageError)
-    for cause in (torch.OutOfMemoryError("too large"), ValueError("wrong")):
+    with pytest.raises(MemoryError) as error:
+        list(sluice.pipeline(raising(MemoryError("too large")), device=device)([torch.zeros(1)]))
+    assert isinstance(error.value, sluice.StageError)
+    for cause in (torch.OutOfMemoryError("too large"), MemoryError("too large"), ValueError("wrong")):
         with pytest.raises(sluice.StageError) as error:
             list(sluice.pipeline(raising(cause), device=device)([torch.zeros(1)]))
         again = pickle.loads(pickle.dumps(error.value))

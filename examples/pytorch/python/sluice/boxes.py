@@ -7,7 +7,7 @@ from typing import Optional
 import torch
 
 from sluice._registration.boxes import giou_gradient, giou_masked_gradient
-from sluice._registration.gradients import is_forward, require_first
+from sluice._registration.gradients import is_forward, require_first, told_of_memory
 from sluice.arguments import Offsets, in_name_of, number_of, require_kind, require_one_tensor, require_tensors
 from sluice.rows import parts_of
 
@@ -45,6 +45,7 @@ def same_rows(op: str, own: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor
     return offsets
 
 
+@told_of_memory
 def giou_loss(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optional[Offsets] = None, *,
               mask: Optional[torch.Tensor] = None, formula: str = "torchvision", reduction: str = "mean") -> torch.Tensor:
     """The GIoU loss of predicted boxes and their targets, boxes being (x1, y1, x2, y2): one operator, forward and backward.
@@ -89,6 +90,7 @@ def giou_loss(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optiona
     return ragged(predictions, targets, offsets, formula, reduction, wanted)[0]
 
 
+@told_of_memory
 def giou_loss_and_gradient(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optional[Offsets] = None, *,
                            mask: Optional[torch.Tensor] = None, formula: str = "torchvision", reduction: str = "mean",
                            scale: float = 1.0) -> tuple[torch.Tensor, torch.Tensor]:

@@ -8,6 +8,7 @@ from typing import Any, Optional, Sequence, Union
 
 import torch
 
+from sluice._registration.gradients import told_of_memory
 from sluice.arguments import INTEGERS as INTEGER_TYPES
 from sluice.arguments import (
     NUMBERS, fits, integer_of, number_of, of_numpy, pairs_of, require_kind, require_one_tensor, require_tensors, shown)
@@ -59,6 +60,7 @@ def require_ids(name: str, samples: torch.Tensor) -> None:
         require_epochs(name, "the epochs of samples", samples[:, 1])
 
 
+@told_of_memory
 def augment(images: torch.Tensor, samples: torch.Tensor, *, seed: int = 0, crop: Pair = (128, 128), size: Pair = (256, 256),
             degrees: Range = (-45.0, 45.0), sigma: Range = (0.1, 2.0), fill: float = 0.0,
             mean: Numbers = 0.0, std: Numbers = 1.0, deviation: Optional[float] = None,
@@ -152,6 +154,7 @@ def on_device(numbers: tuple[float, ...], device: torch.device) -> torch.Tensor:
         return torch.tensor(numbers, device=device)
 
 
+@told_of_memory
 def augment_parameters(samples: torch.Tensor, count: int, image: Pair, *, seed: int = 0, crop: Pair = (128, 128),
                        degrees: Range = (-45.0, 45.0), sigma: Range = (0.1, 2.0)) -> torch.Tensor:
     """[count, 4] of float32: the top and left of the crop, the angle and the sigma that `augment` draws for images of `image`

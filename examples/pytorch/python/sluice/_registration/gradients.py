@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable
 
 import torch
@@ -12,6 +13,20 @@ from torch.autograd import forward_ad
 ops = torch.ops.sluice
 library = torch.library.Library("sluice", "IMPL")
 below_autograd = torch._C._AutoDispatchBelowAutograd
+
+
+def told_of_memory(function: Callable) -> Callable:
+    """Which raises PyTorch's own kind of error where a GPU has no room, as PyTorch does; on the CPU that is a RuntimeError."""
+    @functools.wraps(function)
+    def told(*inputs: Any, **options: Any) -> Any:
+        try:
+            return function(*inputs, **options)
+        except RuntimeError as error:
+            if "sluice: PyTorch made no tensor" not in str(error) or not any(getattr(each, "is_cuda", False)
+                                                                             for each in (*inputs, *options.values())):
+                raise
+            raise torch.OutOfMemoryError(str(error)) from None
+    return told
 
 
 eager: dict[str, Callable] = {}  # the operators, called without the dispatcher's way through Python where it would do nothing
@@ -95,7 +110,7 @@ def gradient_of(op: str, save: Callable, backward: Callable, forward: Callable) 
             ctx.save_for_backward(*kept)
 
     Gradient.__name__ = op
-    Gradient.backward = staticmethod(backward)
+    Gradient.backward = staticmethod(told_of_memory(backward))
     Gradient.jvp = staticmethod(forward)
     return Gradient
 
@@ -136,5 +151,5 @@ def register_gradient(op: str, save: Callable, backward: Callable, forward: Call
             return run(*inputs)
 
     library.impl(op, kernel, "Autograd")
-    eager[op] = call
+    eager[op] = told_of_memory(call)
     return gradient

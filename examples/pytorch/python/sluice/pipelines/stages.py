@@ -29,9 +29,16 @@ class StageOutOfMemoryError(StageError, torch.OutOfMemoryError):
     """The same, for `except torch.OutOfMemoryError`."""
 
 
+class StageMemoryError(StageError, MemoryError):
+    """The same, for `except MemoryError`, which NumPy raises."""
+
+
+KINDS = {torch.OutOfMemoryError: StageOutOfMemoryError, MemoryError: StageMemoryError}
+
+
 def stage_error(stage: str, batch: int, error: BaseException) -> StageError:
     """The error of a stage, to be raised from `error`."""
-    kind = StageOutOfMemoryError if isinstance(error, torch.OutOfMemoryError) else StageError
+    kind = next((kind for cause, kind in KINDS.items() if isinstance(error, cause)), StageError)
     try:
         text = " ".join(str(error).split()) or "no message"
     except Exception:  # what a stage raised is there as the cause
