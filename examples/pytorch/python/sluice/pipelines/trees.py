@@ -22,6 +22,7 @@ from torch.utils import _pytree
 MOST_OBJECTS = 256  # that are looked into
 THE_PROGRAMS = (type, types.ModuleType, torch.nn.Module, torch.optim.Optimizer, torch.Generator, torch.dtype, torch.device)
 ORDINARY = (torch.Tensor, torch.nn.Parameter)
+FILLED = (set, bytearray, collections.deque)
 CHILDLESS = frozenset([torch.Tensor, torch.nn.Parameter, str, bytes, int, float, bool, complex, type(None)])
 
 
@@ -167,17 +168,32 @@ def map_tensors(work: Callable[[torch.Tensor], Any], tree: Any, arrays: bool = F
         values = kind.values(tree)
         mapped = [map_tensors(work, value, arrays) for value in values]
         if all(map(operator.is_, mapped, values)):
-            return tree  # without a tensor: an object like others
+            return owned(tree) if arrays else tree  # without a tensor: an object like others
         return kind.rebuilt(tree, mapped)
     if not arrays or of in CHILDLESS:
         return tree
     leaf = as_tensor(tree)
-    return work(leaf) if isinstance(leaf, torch.Tensor) else leaf
+    return work(leaf) if isinstance(leaf, torch.Tensor) else owned(leaf)
 
 
 def map_batch(work: Callable[[torch.Tensor], Any], batch: Any) -> Any:
-    """A loader's batch, whose arrays become tensors."""
+    """A loader's batch, whose arrays become tensors. Containers are others than the loader's, which may fill its own again."""
     return map_tensors(work, batch, True)
+
+
+def owned(tree: Any) -> Any:
+    """What the loader may fill again, without tensors; as it is if its class refuses that."""
+    kind = kind_of(tree)
+    try:
+        if kind is None:
+            numpy = sys.modules.get("numpy")
+            return copy.copy(tree) if isinstance(tree, FILLED) or numpy is not None and isinstance(tree, numpy.ndarray) else tree
+        values = kind.values(tree)
+        own = [owned(value) for value in values]
+        is_fixed = isinstance(tree, tuple) and all(map(operator.is_, own, values))
+        return tree if is_fixed else kind.rebuilt(tree, own)
+    except Exception:
+        return tree
 
 
 def leaves_of(tree: Any) -> Iterator[Any]:
