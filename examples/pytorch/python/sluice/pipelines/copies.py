@@ -7,7 +7,7 @@ from typing import Any, Callable, Iterable, Sequence
 import torch
 
 from sluice.pipelines.intake import extent
-from sluice.pipelines.trees import is_plain, map_tensors, tensors_of, with_attributes
+from sluice.pipelines.trees import is_ordinary, map_tensors, tensors_of, with_attributes
 
 ALIGNMENT = 16  # bytes, of the widest numbers
 
@@ -35,7 +35,7 @@ def runs_of(tensors: Sequence[torch.Tensor]) -> list[list[int]]:
     """Places of tensors between whose first and last bytes there is no gap."""
     found: dict[int, list[tuple[int, int, int]]] = {}
     for place, tensor in enumerate(tensors):
-        is_known = type(tensor) is torch.Tensor and is_plain(tensor) and not tensor.requires_grad
+        is_known = type(tensor) is torch.Tensor and is_ordinary(tensor) and not tensor.requires_grad
         if is_known and not is_view_of_numbers(tensor) and tensor.numel() > 0:
             begin, end = bytes_of(tensor)
             found.setdefault(tensor.untyped_storage()._cdata, []).append((begin, end, place))

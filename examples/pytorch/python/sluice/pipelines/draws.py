@@ -34,7 +34,7 @@ def heeded(results: Generator, device: torch.device, owner: str, ahead: str) -> 
     body: set[str] = set()
     before: dict[str, Any] = {}
     try:
-        for _ in range(LOOKS):
+        for _ in () if torch._C._are_functorch_transforms_active() else range(LOOKS):  # whose tensors of states have no memory
             try:
                 result = next(results)
             except StopIteration:

@@ -10,6 +10,7 @@ from typing import Any, Iterable, Iterator, Sequence
 import torch
 
 count = torch._C._storage_Use_Count
+is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 
 
 def storages_of(tensors: Iterable[torch.Tensor]) -> list[Any]:
@@ -27,7 +28,9 @@ def storages_of(tensors: Iterable[torch.Tensor]) -> list[Any]:
 
 
 def parts_of(tensor: torch.Tensor) -> list[torch.Tensor]:
-    """The plain tensors that a nested or sparse one consists of."""
+    """The plain tensors that a nested or sparse one consists of, or one of `torch.func`."""
+    if is_wrapped(tensor):
+        return [torch._C._functorch.get_unwrapped(tensor)]
     if hasattr(tensor, "__tensor_flatten__"):
         return [getattr(tensor, name) for name in tensor.__tensor_flatten__()[0]]
     if tensor.layout == torch.sparse_coo:

@@ -16,6 +16,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from sluice.pipelines.copies import copied_where
 from sluice.pipelines.devices import Device
+from sluice.pipelines.holders import is_wrapped
 from sluice.pipelines.reach import Reach
 from sluice.pipelines.trees import held_by, is_plain, tensors_of, version_of
 from sluice.pipelines.watching import Operations, Watch, storages_of
@@ -259,7 +260,7 @@ def copying(function: Callable, addresses: set[int]) -> Callable:
 
 def copied(results: Any, addresses: Optional[set[int]]) -> Any:
     def is_written(tensor: torch.Tensor) -> bool:
-        if not is_plain(tensor):
+        if not is_plain(tensor) or is_wrapped(tensor):
             return False
         if addresses is None:  # a leaf that requires a gradient is one whose gradient is read
             return not tensor.requires_grad or isinstance(tensor, torch.nn.Parameter)

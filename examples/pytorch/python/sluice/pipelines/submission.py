@@ -7,7 +7,7 @@ from typing import Any, Callable
 import torch
 
 from sluice.pipelines.compiled import UNHANDLED
-from sluice.pipelines.holders import count, kept, storages_of
+from sluice.pipelines.holders import count, is_wrapped, kept, storages_of
 from sluice.pipelines.stages import stage_error
 from sluice.pipelines.trees import call, held_by
 
@@ -68,7 +68,7 @@ class Submission:
                 raise stage_error(running.name, index, error) from error
             if timed:
                 self.times.mark(running.place, running.stream)
-            if type(data) is TENSOR and data.layout is STRIDED:
+            if type(data) is TENSOR and data.layout is STRIDED and not is_wrapped(data):
                 made[slot] = (data.untyped_storage(),)
             else:
                 made[slot] = storages_of(held_by(data))

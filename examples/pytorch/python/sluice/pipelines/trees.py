@@ -19,6 +19,8 @@ from typing import Any, Callable, Iterator, NamedTuple, Optional
 import torch
 from torch.utils import _pytree
 
+from sluice.pipelines.holders import is_wrapped
+
 MOST_OBJECTS = 256  # that are looked into
 THE_PROGRAMS = (type, types.ModuleType, torch.nn.Module, torch.optim.Optimizer, torch.Generator, torch.dtype, torch.device)
 ORDINARY = (torch.Tensor, torch.nn.Parameter)
@@ -281,8 +283,8 @@ def is_plain(tensor: torch.Tensor) -> bool:
 
 def is_ordinary(tensor: torch.Tensor) -> bool:
     """Whether memory with strides is all of it. A class of the program's may have more, such as the format of boxes, and says itself what
-    `to()` makes of that."""
-    return type(tensor) in ORDINARY and is_plain(tensor)
+    `to()` makes of that; what `torch.func` wraps has another's."""
+    return type(tensor) in ORDINARY and is_plain(tensor) and not is_wrapped(tensor)
 
 
 def version_of(tensor: torch.Tensor) -> int:
