@@ -45,6 +45,10 @@ class Position:
         self.is_stateful = all(attribute_of(loader, name) is not None for name in ("state_dict", "load_state_dict"))
         self.batches = 0 if resumed is None else resumed["batches"]
         self.ahead.clear()
+        if self.batches > 0 and resumed["loader" if self.is_stateful else "random"] is None:
+            other, this = ("without", "has them") if self.is_stateful else ("with", "has none")
+            raise ValueError(f"sluice.{self.owner}: the state is of a loader {other} state_dict() and load_state_dict(), and this one {this}; "
+                             "expected the loader whose state it is")
         if self.is_stateful:
             if resumed is not None and resumed["loader"] is not None:
                 loader.load_state_dict(resumed["loader"])
