@@ -186,6 +186,7 @@ async def later(x):
     (lambda device: sluice.pipeline(sluice.pipeline(abs, device=device)), "sluice.pipeline: a stage is .*, which works on a loader"),
     (lambda device: sluice.pipeline(sluice.stage(later), device=device), "sluice.pipeline: the stage .* is a coroutine function"),
     (lambda device: sluice.pipeline(abs, device=device)(5), "sluice.pipeline: the loader is 5, expected what gives batches"),
+    (lambda device: sluice.pipeline(abs, device=device)(list), "sluice.pipeline: the loader is <class 'list'>, expected what gives"),
     (lambda device: sluice.prefetch(5, device), "sluice.prefetch: the loader is 5, expected what gives batches"),
     (lambda device: sluice.pipeline(abs, device=device).load_state_dict(3), "sluice.pipeline: the state is a int, expected what state_dict"),
     (lambda device: sluice.prefetch([], device).load_state_dict(None), "sluice.prefetch: the state is a NoneType, expected what"),

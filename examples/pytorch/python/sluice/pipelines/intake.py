@@ -242,7 +242,7 @@ def strides_of_copy(tensor: torch.Tensor) -> tuple[int, ...]:
 
 
 def require_batches(name: str, loader: Any) -> None:
-    if not any(hasattr(loader, way) for way in ("__iter__", "__getitem__")):
+    if isinstance(loader, type) or not any(hasattr(loader, way) for way in ("__iter__", "__getitem__")):
         raise TypeError(f"sluice.{name}: the loader is {shown(loader)}, expected what gives batches in a for loop, such as a DataLoader")
 
 
