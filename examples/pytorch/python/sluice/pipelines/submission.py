@@ -8,8 +8,9 @@ import torch
 
 from sluice.pipelines.compiled import UNHANDLED
 from sluice.pipelines.holders import count, is_wrapped, kept, storages_of
+from sluice.pipelines.history import has_history
 from sluice.pipelines.stages import stage_error
-from sluice.pipelines.trees import call, held_by
+from sluice.pipelines.trees import call, held_by, tensors_of
 
 TENSOR, STRIDED = torch.Tensor, torch.strided
 STATE = 10  # in a way of the library
@@ -106,14 +107,14 @@ class Submission:
         place = intake.slots[slot]
         moment, copied, stages = (self.begins or self.by_size(batch))[slot]
         steps, memory = self.steps, self.memory
-        late = memory.late
+        late, ends_graphs = memory.late, ""
         over = list(late)
         if error := steps.start(moment, copied):
             steps.fail_to_start(error, moment, copied)
         held = memory.held_elsewhere(slot)
         if held:
             steps.restore()
-            self.do_without_graphs(held)
+            self.do_without_graphs(f"{held} is still held when its batch is over; expected a clone() of what is to be kept")
             return self.submit(index, batch, ends)
         late[:] = kept(intake.made[slot])
         intake.made[slot] = ()
@@ -144,6 +145,8 @@ class Submission:
                     made[slot] = memory.own_of(slot, storages_of(held_by(outputs)))
             elif fixed:
                 data = running.graphs.copied(outputs)
+            elif any(map(has_history, tensors_of(outputs))):
+                data, ends_graphs = outputs, f"'{running.name}' returned what carries autograd's history; expected detach()"
             else:
                 data = memory.result_of(slot, outputs)
             del outputs
@@ -159,6 +162,8 @@ class Submission:
         self.chains.look(slot, self.way, self.plan.stages, batch, brought)
         if intake.reuse:
             self.wait_for_copy(slot)
+        if ends_graphs:
+            self.do_without_graphs(ends_graphs)
         return data
 
     def by_library(self, work: Callable, way: tuple, index: int, slot: int, batch: Any, ends: list[int], *chain: tuple) -> Any:
@@ -182,11 +187,11 @@ class Submission:
             self.steps.wait(event)
         self.intake.forget_sources(slot)
 
-    def do_without_graphs(self, held: str) -> None:
+    def do_without_graphs(self, reason: str) -> None:
         """What the program holds is its own, and graphs would go on writing it."""
         self.memory.settle()
         self.chains.forget_all()
-        self.holders = f"{held} is still held when its batch is over; expected a clone() of what is to be kept"
+        self.holders = reason
         for running in self.stages:
             running.graphs.stop(self.holders)
             for baseline in running.fixed:
