@@ -77,3 +77,15 @@ def test_a_body_that_breaks_or_raises(device):
                     break
             del results
     assert len(closed) == 6
+
+
+@pytest.mark.parametrize("schedule", ["serial", "overlapped", "graphed"])
+def test_verify_puts_back_all_random_numbers(device, schedule):
+    draw = {"PyTorch": lambda: torch.rand(1).item(), "Python": random.random, "NumPy": numpy.random.rand}
+
+    def drawn(verify):
+        torch.manual_seed(1), random.seed(1), numpy.random.seed(1)
+        run = sluice.pipeline(lambda x: [x + work() for work in draw.values()], schedule=schedule, device=device, verify=verify)
+        return [[each.item() for each in result] for result in run([torch.zeros(())] * 12)]
+
+    assert drawn(True) == drawn(False)

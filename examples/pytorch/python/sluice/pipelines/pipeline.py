@@ -56,7 +56,7 @@ def pipeline(*stages: Union[Callable, Stage], schedule: str = "overlapped", slot
     for each other.
 
     `reuse=True` is for loaders that refill their own memory. `verify=True` first runs some batches serially, puts back what
-    `state` names (modules, optimizers: all with `state_dict`, and PyTorch's random numbers by themselves), runs them as the
+    `state` names (modules, optimizers: all with `state_dict`, and random numbers by themselves), runs them as the
     schedule says, and raises `VerifyError` where results differ in a bit. A stage that raises ends the iteration with a
     `StageError`, which names the stage and the batch, after all results before it; the pipeline can be used again.
     """

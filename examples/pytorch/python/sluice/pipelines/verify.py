@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import itertools
+import random
+import sys
 from typing import Any, Callable, Iterable, Iterator, Sequence
 
 import torch
@@ -137,13 +139,19 @@ class Verification:
 
     @staticmethod
     def random_state() -> Any:
-        return torch.get_rng_state(), torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+        """PyTorch's, Python's, and NumPy's where a program has that."""
+        numpy = sys.modules.get("numpy.random")
+        return (torch.get_rng_state(), torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [], random.getstate(),
+                None if numpy is None else numpy.get_state())
 
     @staticmethod
     def restore(numbers: Any) -> None:
         torch.set_rng_state(numbers[0])
         if numbers[1]:
             torch.cuda.set_rng_state_all(numbers[1])
+        random.setstate(numbers[2])
+        if numbers[3] is not None:
+            sys.modules["numpy.random"].set_state(numbers[3])
 
 
 def verify_schedules(make: Callable[[str], Any], batches: Iterable,
