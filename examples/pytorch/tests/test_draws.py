@@ -5,6 +5,7 @@ import warnings
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 import sluice
 
@@ -89,3 +90,10 @@ def test_verify_puts_back_all_random_numbers(device, schedule):
         return [[each.item() for each in result] for result in run([torch.zeros(())] * 12)]
 
     assert drawn(True) == drawn(False)
+
+
+@pytest.mark.parametrize("schedule", ["serial", "overlapped", "graphed", "automatic"])
+def test_a_loop_of_fake_tensors(schedule):
+    with FakeTensorMode():
+        run = sluice.pipeline(lambda x: x + 1, schedule=schedule, device="cpu")
+        assert [x.shape for x in run([torch.ones(3, 2)] * 6)] == [(3, 2)] * 6

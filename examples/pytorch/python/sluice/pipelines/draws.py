@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
 import sys
 import warnings
@@ -13,14 +14,19 @@ LOOKS = 4  # batches of an iteration
 PYTORCH, PYTHON, NUMPY, DEVICE = "PyTorch's generator of the CPU", "Python's random", "NumPy's random", "PyTorch's generator of the device"
 
 
+def bits_of(state: torch.Tensor) -> bytes:
+    """Without an operation, which a mode around the loop would see, such as one of fake tensors."""
+    return ctypes.string_at(state.data_ptr(), state.numel())
+
+
 def states(device: torch.device) -> dict[str, Any]:
-    found: dict[str, Any] = {PYTORCH: torch.get_rng_state().numpy().tobytes(), PYTHON: random.getstate()}
+    found: dict[str, Any] = {PYTORCH: bits_of(torch.get_rng_state()), PYTHON: random.getstate()}
     numpy = sys.modules.get("numpy")
     if numpy is not None and "numpy.random" in sys.modules:
         state = numpy.random.get_state(legacy=False)
         found[NUMPY] = repr(state["state"].get("pos")), bytes(memoryview(state["state"]["key"])) if "key" in state["state"] else repr(state)
     if device.type == "cuda":
-        found[DEVICE] = torch.cuda.default_generators[device.index].get_state().numpy().tobytes()
+        found[DEVICE] = bits_of(torch.cuda.default_generators[device.index].get_state())
     return found
 
 
