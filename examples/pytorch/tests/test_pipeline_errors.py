@@ -186,6 +186,7 @@ async def later(x):
     (lambda device: sluice.pipeline(sluice.pipeline(abs, device=device)), "sluice.pipeline: a stage is .*, which works on a loader"),
     (lambda device: sluice.pipeline(sluice.stage(later), device=device), "sluice.pipeline: the stage .* is a coroutine function"),
     (lambda device: sluice.pipeline(abs, device=device)(5), "sluice.pipeline: the loader is 5, expected what gives batches"),
+    (lambda device: sluice.verify_schedules(3, [torch.zeros(1)]), "sluice.verify_schedules: make is 3, expected a callable that makes"),
     (lambda device: sluice.pipeline(abs, device=device)(list), "sluice.pipeline: the loader is <class 'list'>, expected what gives"),
     (lambda device: sluice.prefetch(5, device), "sluice.prefetch: the loader is 5, expected what gives batches"),
     (lambda device: sluice.pipeline(abs, device=device).load_state_dict(3), "sluice.pipeline: the state is a int, expected what state_dict"),
@@ -233,7 +234,9 @@ def test_flags_of_numpy_and_nothing_shared(device):
     model = torch.nn.ReLU()
     run = sluice.pipeline(sluice.stage(abs, shares={model}), sluice.stage(abs, shares={model}), device=device)
     assert run.stages[0].stream is run.stages[1].stream
-    run = sluice.pipeline(abs, device=device, verify=True, state=torch.nn.Linear(2, 2))
+    run = sluice.pipeline(sluice.stage(abs, priority=numpy.int8(0)), device=device, verify=True, state=torch.nn.Linear(2, 2),
+                          slots=numpy.int64(3), timed_batches=numpy.int32(4))
+    run.load_state_dict({**run.state_dict(), "batches": numpy.int64(0)})
     assert len(list(run([torch.zeros(1)] * 4))) == 4
 
 

@@ -97,6 +97,11 @@ def number_of(name: str, argument: str, value: Any) -> Any:
     return number
 
 
+def is_integer(value: Any) -> bool:
+    """Of Python or NumPy; a tensor's number would have to be waited for."""
+    return hasattr(type(value), "__index__") and not isinstance(value, torch.Tensor) and not hasattr(value, "__len__")
+
+
 def fits(value: Any) -> bool:
     """Into 64 bits, if it is an integer."""
     return not isinstance(value, int) or -2 ** 63 <= value < 2 ** 63

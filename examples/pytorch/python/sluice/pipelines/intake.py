@@ -6,7 +6,7 @@ from typing import Any, Optional, Sequence
 
 import torch
 
-from sluice.arguments import shown
+from sluice.arguments import is_integer, shown
 from sluice.pipelines.compiled import UNHANDLED
 from sluice.pipelines.devices import Device
 from sluice.pipelines.holders import Baseline, storages_of
@@ -248,6 +248,6 @@ def require_batches(name: str, loader: Any) -> None:
 
 def checked_slots(name: str, slots: Optional[int], least: int, default: int) -> int:
     slots = default if slots is None else slots
-    if not isinstance(slots, int) or slots < least:
+    if not is_integer(slots) or slots < least:
         raise ValueError(f"sluice.{name}: slots is {shown(slots)}, expected an integer of {least} or more")
-    return slots
+    return int(slots)

@@ -8,7 +8,7 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union
 
 import torch
 
-from sluice.arguments import flag_of, shown
+from sluice.arguments import flag_of, is_integer, shown
 from sluice.pipelines.chains import Chains
 from sluice.pipelines.choice import AutomaticChoice
 from sluice.pipelines.devices import Device, device_of
@@ -172,7 +172,7 @@ def require_valid(stages: Sequence[Any], schedule: str, state: Sequence[Any], ti
                             "expected one without async")
     if schedule not in SCHEDULES:
         raise ValueError(f"sluice.pipeline: schedule is {shown(schedule)}, expected one of {', '.join(SCHEDULES)}")
-    if not isinstance(timed_batches, int) or timed_batches < 0:
+    if not is_integer(timed_batches) or timed_batches < 0:
         raise ValueError(f"sluice.pipeline: timed_batches is {shown(timed_batches)}, expected an integer of 0 or more")
     if not hasattr(state, "__iter__"):
         raise TypeError(f"sluice.pipeline: state is {shown(state)}, expected a list of modules and optimizers")

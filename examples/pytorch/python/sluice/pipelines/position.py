@@ -8,7 +8,7 @@ from typing import Any, Callable, Iterable, Iterator, Optional
 
 import torch
 
-from sluice.arguments import shown
+from sluice.arguments import is_integer, shown
 from sluice.pipelines.trees import attribute_of
 
 
@@ -134,9 +134,9 @@ class Position:
         if missing:
             raise ValueError(f"sluice.{self.owner}: the state has no {', '.join(sorted(missing))}; expected what state_dict() gave")
         batches = state["batches"]
-        if not isinstance(batches, int) or batches < 0:
+        if not is_integer(batches) or batches < 0:
             raise ValueError(f"sluice.{self.owner}: the state's batches are {shown(batches)}, expected what state_dict() gave")
         for name in ("random", "generator"):
             if state[name] is not None and getattr(state[name], "dtype", None) is not torch.uint8:
                 raise ValueError(f"sluice.{self.owner}: the state's {name} is {shown(state[name])}, expected what state_dict() gave")
-        self.resumed = dict(state)
+        self.resumed = {**state, "batches": int(batches)}

@@ -7,7 +7,7 @@ from typing import Any, Callable, Optional
 
 import torch
 
-from sluice.arguments import flag_of, shown
+from sluice.arguments import flag_of, is_integer, shown
 from sluice.pipelines.devices import Device
 from sluice.pipelines.graphs import StageGraphs
 from sluice.pipelines.holders import Baseline, storages_of
@@ -74,11 +74,11 @@ def stage(function: Callable, name: Optional[str] = None, *, stream: Any = None,
         raise TypeError(f"sluice.stage: {shown(function)} was given, expected a callable")
     if not isinstance(name, (str, type(None))):
         raise TypeError(f"sluice.stage: name is {shown(name)}, expected a string")
-    if not isinstance(priority, int):
+    if not is_integer(priority):
         raise TypeError(f"sluice.stage: priority is {shown(priority)}, expected an integer")
     if graph is not None:
         graph = flag_of("stage", "graph", graph)
-    return Stage(function, name or attribute_of(function, "__name__", type(function).__name__), stream, priority, graph, shared(shares))
+    return Stage(function, name or attribute_of(function, "__name__", type(function).__name__), stream, int(priority), graph, shared(shares))
 
 
 def shared(shares: Any) -> tuple:

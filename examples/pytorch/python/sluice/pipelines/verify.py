@@ -160,6 +160,8 @@ def verify_schedules(make: Callable[[str], Any], batches: Iterable,
     `batches`, and raises `VerifyError` where a result differs in a bit from those of the first schedule. Returns how many
     results each had. Raises `ValueError` where nothing would be compared: for fewer than two schedules, or no batch."""
     require_batches("verify_schedules", batches)
+    if not callable(make):
+        raise TypeError(f"sluice.verify_schedules: make is {shown(make)}, expected a callable that makes a pipeline of a schedule")
     if isinstance(schedules, str) or not isinstance(schedules, Sequence) or len(schedules) < 2:
         raise ValueError(f"sluice.verify_schedules: schedules is {shown(schedules)}, expected two or more to be compared")
     kept = [copied(batch) for batch in batches]
