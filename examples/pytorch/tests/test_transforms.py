@@ -34,6 +34,16 @@ def test_around_a_prefetched_loader(device):
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
+def test_around_graphs_and_the_library(by_library, schedule):
+    def loss(x):
+        return sum(sluice.pipeline(lambda x: x ** 3, lambda x: x.sum(), schedule=schedule, device=GraphingDevice())([x * i for i in range(40)]))
+
+    x, cubes = torch.rand(3), sum(i ** 3 for i in range(40))
+    torch.testing.assert_close(torch.func.grad(loss)(x), 3 * cubes * x ** 2)
+    torch.testing.assert_close(torch.func.vmap(loss)(x.expand(2, 3)), cubes * (x ** 3).sum().expand(2))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("form", ["first stage", "both stages", "func", "body"])
 def test_of_a_loss_among_graphs(device, schedule, form):
     """A result that a program may differentiate has its history."""

@@ -10,6 +10,8 @@ from typing import Any, Generator, Iterator
 
 import torch
 
+from sluice.pipelines.holders import is_transformed
+
 LOOKS = 4  # batches of an iteration
 PYTORCH, PYTHON, NUMPY, DEVICE = "PyTorch's generator of the CPU", "Python's random", "NumPy's random", "PyTorch's generator of the device"
 
@@ -40,7 +42,7 @@ def heeded(results: Generator, device: torch.device, owner: str, ahead: str) -> 
     body: set[str] = set()
     before: dict[str, Any] = {}
     try:
-        for _ in () if torch._C._are_functorch_transforms_active() else range(LOOKS):  # whose tensors of states have no memory
+        for _ in () if is_transformed() else range(LOOKS):  # whose tensors of states have no memory
             try:
                 result = next(results)
             except StopIteration:

@@ -11,6 +11,7 @@ import torch
 
 count = torch._C._storage_Use_Count
 is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+is_transformed = torch._C._are_functorch_transforms_active  # tensors may be wrapped, whose memory the operators' library cannot look at
 
 
 def storages_of(tensors: Iterable[torch.Tensor]) -> list[Any]:

@@ -9,7 +9,7 @@ import torch
 from sluice.arguments import is_integer, shown
 from sluice.pipelines.compiled import UNHANDLED
 from sluice.pipelines.devices import Device
-from sluice.pipelines.holders import Baseline, storages_of
+from sluice.pipelines.holders import Baseline, is_transformed, storages_of
 from sluice.pipelines.trees import is_ordinary, map_batch, version_of
 
 
@@ -53,7 +53,7 @@ class Intake:
         list in place of a tuple."""
         if self.copies is NEVER_ASKED:
             self.copies = self.device.copies()
-        if self.copies is not None:
+        if self.copies is not None and not is_transformed():
             data = self.copies.bring(batch)
             if data is not UNHANDLED:
                 self.source = batch

@@ -11,6 +11,7 @@ from typing import Any, Iterable, Iterator, Optional
 import torch
 
 from sluice.pipelines.draws import heeded
+from sluice.pipelines.holders import is_transformed
 from sluice.pipelines.stages import RunningStage, stage_error
 from sluice.pipelines.trees import call
 
@@ -158,8 +159,7 @@ class Iteration:
     def overlapping(self, source: Iterator[Any]) -> Iterator[Any]:
         """Results come `slots - 1` batches late; all of those before an error come before it."""
         slots, choice, verification = self.slots, self.choice, self.verification
-        is_transformed = torch._C._are_functorch_transforms_active()
-        graphed = self.current_schedule() == "graphed" and self.device.has_graphs and not is_transformed
+        graphed = self.current_schedule() == "graphed" and self.device.has_graphs and not is_transformed()
         submit, ends = self.submit_graphed if graphed else self.submit, self.ends[0]
         index = handed = self.begun
         failure: Optional[BaseException] = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Optional, Sequence
 
 from sluice.pipelines.compiled import DEVICE_TYPES
+from sluice.pipelines.holders import is_transformed
 from sluice.pipelines.plan import COPIES, Plan
 from sluice.pipelines.sharing import Sharing
 from sluice.pipelines.trees import is_plain, tensors_of
@@ -114,7 +115,7 @@ class Layout:
     def way_of(self, turns: list[tuple]) -> Optional[tuple]:
         """All that a batch needs; see `Way` in src/flow.hpp."""
         steps, plan, intake = self.steps, self.plan, self.intake
-        if steps.batch is None or intake.reuse:
+        if steps.batch is None or intake.reuse or is_transformed():
             return None
         state = [None, None]
         moments = [(begin, copied, plan.end(slot), plan.end_and_read(slot),

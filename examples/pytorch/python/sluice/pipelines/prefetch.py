@@ -13,7 +13,7 @@ from sluice.pipelines.chains import CONSTANTS, fixed
 from sluice.pipelines.compiled import UNHANDLED
 from sluice.pipelines.devices import Device, device_of
 from sluice.pipelines.draws import heeded
-from sluice.pipelines.holders import as_tensor, count, storages_of
+from sluice.pipelines.holders import as_tensor, count, is_transformed, storages_of
 from sluice.pipelines.intake import Intake, Slot, checked_slots, forget, require_batches, strides_of_copy
 from sluice.pipelines.plan import CALLER, COPIES, CURRENT, RECORD, RESTORE, WAIT
 from sluice.pipelines.position import Position
@@ -207,7 +207,7 @@ class Prefetch:
 
     def ready(self) -> Optional[tuple]:
         """What the operators' library needs; see `Fetch` in src/prefetches.hpp. After the first batch, by which it is small or not."""
-        if self.steps.prefetched is None or self.intake.reuse:
+        if self.steps.prefetched is None or self.intake.reuse or is_transformed():
             return None
         plan = self.plan
         moments = [(-1, plan.small(slot, False), plan.small(slot, True)) if self.is_small
