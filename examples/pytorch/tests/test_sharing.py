@@ -216,6 +216,21 @@ def test_named_sharing_is_no_warning(device):
         assert len(list(run(data()))) == 24
 
 
+def test_a_warning_that_is_an_error_comes_once(device):
+    """Stages are ordered by then."""
+    script = Learned(device)
+    run = sluice.pipeline(script.encode, script.train, device=device_of(device))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="expected sluice.stage"):
+            list(run(data()))
+        assert len(list(run(data()))) == 24 and len(run.shared) == 1
+    with pytest.warns(UserWarning, match="expected sluice.stage") as told:
+        list(sluice.pipeline(script.encode, script.train, device=device_of(device))(data()))
+    assert told[0].filename == __file__
+    assert run.stages[0].stream is run.stages[1].stream
+
+
 def test_streams_of_the_caller_stay(device):
     if device == "cpu":
         pytest.skip("a CPU has none")

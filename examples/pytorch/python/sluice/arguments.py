@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import operator
+import os
+import sys
+import warnings
 from typing import Any, Callable, Optional, Sequence, Union
 
 import torch
 
 Offsets = Union[torch.Tensor, Sequence[int]]
 NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
+PACKAGE = os.path.dirname(__file__) + os.sep
 INTEGERS = (torch.int32, torch.int16, torch.int8, torch.uint8, torch.uint16, torch.uint32, torch.uint64)
 
 
@@ -19,6 +23,14 @@ def shown(value: Any) -> str:
     except Exception:  # of an object's own, or for an integer of thousands of digits
         return f"an object of the type {type(value).__name__}"
     return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def warn(sentence: str) -> None:
+    """Of the program's line, which is some generators away."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(sentence, stacklevel=level)
 
 
 def flag_of(name: str, argument: str, value: Any, error: type[Exception] = TypeError) -> bool:

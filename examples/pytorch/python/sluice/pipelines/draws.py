@@ -5,11 +5,11 @@ from __future__ import annotations
 import ctypes
 import random
 import sys
-import warnings
 from typing import Any, Generator, Iterator
 
 import torch
 
+from sluice.arguments import warn
 from sluice.pipelines.holders import is_transformed
 
 LOOKS = 4  # batches of an iteration
@@ -54,8 +54,8 @@ def heeded(results: Generator, device: torch.device, owner: str, ahead: str) -> 
             before = states(device)
             body |= changed(then, before)
             for name in sorted(inside & body):
-                warnings.warn(f"sluice.{owner}: the loop's body draws from {name}, as {ahead}: these numbers are others than in a "
-                              "plain loop; expected a generator of its own for one of them", stacklevel=2)
+                warn(f"sluice.{owner}: the loop's body draws from {name}, as {ahead}: these numbers are others than in a plain loop; "
+                     "expected a generator of its own for one of them")
                 yield from results
                 return
         yield from results

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional, Sequence
 
+from sluice.arguments import warn
 from sluice.pipelines.compiled import DEVICE_TYPES
 from sluice.pipelines.holders import is_transformed
 from sluice.pipelines.plan import COPIES, Plan
@@ -83,8 +84,12 @@ class Layout:
         self.memory.settle()
         self.chains.forget_all()
         self.votes = 0
-        self.shared += sharing.warnings(len(self.shared), [running.given.stream is None for running in self.stages])
-        self.lay(sharing.numbers_after(self.apart[2].stages, [running.given.stream is None for running in self.stages]))
+        is_ours = [running.given.stream is None for running in self.stages]
+        found = sharing.sentences_after(len(self.shared), is_ours)
+        self.shared += found
+        self.lay(sharing.numbers_after(self.apart[2].stages, is_ours))
+        for sentence in found:  # once it is so: a warning may be an error
+            warn(f"sluice.pipeline: {sentence}")
 
     def look_again(self, sharing: Sharing) -> None:
         """A stage wrote for the first time what another one uses: they are ordered from the next batch on."""

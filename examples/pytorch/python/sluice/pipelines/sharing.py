@@ -8,7 +8,6 @@ of writes.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Callable, Optional, Sequence
 
 import torch
@@ -190,14 +189,11 @@ class Sharing:
                 after = [after[first] if number == after[second] else number for number in after]
         return after
 
-    def warnings(self, known: int, is_ours: Sequence[bool]) -> list[str]:
+    def sentences_after(self, known: int, is_ours: Sequence[bool]) -> list[str]:
         """What was found after those that are known."""
-        told = [f"{sentence}. " + ("They run on one stream from now on, in the order of a plain loop" if is_ours[second] else
+        return [f"{sentence}. " + ("They run on one stream from now on, in the order of a plain loop" if is_ours[second] else
                                    "Their streams are the caller's own, which nothing orders")
                 for sentence, (_, second) in list(zip(self.sentences, self.found))[known:]]
-        for sentence in told:
-            warnings.warn(f"sluice.pipeline: {sentence}", stacklevel=6)
-        return told
 
     def pairs(self) -> list[tuple[int, int]]:
         return [(first, second) for second in range(len(self.names)) for first in range(second)
