@@ -160,6 +160,33 @@ TEST_CASE("Contract 5: with launch_blocking a fault is reported with its stage a
     });
 }
 
+TEST_CASE(
+    "Contract 5: a fault of an earlier stage that a push meets is not blamed on the stage that pushes") {
+    const Inputs<B> inputs(batches, words);
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
+        CAPTURE(std::string(to_string(schedule)));
+        Chain<B> chain(stages, words, batches);
+        Readback<Word, B> readback(
+            words, [](std::size_t, std::span<const Word>) {}, 1);
+        arrange_fault(chain, 0, 1);
+        chain.after = [&](std::size_t stage, HostStreamRef stream, std::size_t) {
+            if (stage == 1)
+                readback.push(stream, chain.memory(1)); // waits for that of the batch before
+        };
+        auto pipeline = chain.pipeline<stages>({.schedule = schedule});
+        const Caught error([&] {
+            submit_all(pipeline, inputs);
+            pipeline.finish();
+        });
+        REQUIRE(error);
+        // It was batch 1; as of a late error of a device, no more is known.
+        CHECK(error->stage().empty());
+        CHECK(error.text() == "batch 2 or earlier (PipelineOptions::launch_blocking tells which, and the "
+                              "stage): work on a host stream failed: bad pixel");
+        CHECK(error.nests_directly<std::range_error>());
+    }
+}
+
 TEST_CASE("Contract 5: a fault that was not asked for does not trouble the destructor") {
     const Inputs<B> inputs(batches, words);
     Chain<B> chain(stages, words, batches);

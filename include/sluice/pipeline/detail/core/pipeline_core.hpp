@@ -169,6 +169,7 @@ private:
     void throw_unreported() const;
     void throw_thread_fault();
     void throw_stream_fault();
+    bool is_of_streams(const Error& error) const;
     [[noreturn]] void fail();
     [[noreturn]] void fail_at(int stage, std::optional<std::size_t> batch, bool or_earlier,
                               bool of_stream = false);

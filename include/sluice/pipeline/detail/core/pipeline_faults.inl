@@ -78,6 +78,25 @@ void PipelineCore<B>::throw_stream_fault() {
     });
 }
 
+// Whether what was thrown within a stage, by a wait of a Readback's push, is a fault that one of the streams has passed on to it.
+template <Backend B>
+bool PipelineCore<B>::is_of_streams(const Error& error) const {
+    const auto* const outer = dynamic_cast<const std::nested_exception*>(&error);
+    if (outer == nullptr || outer->nested_ptr() == nullptr)
+        return false;
+    bool same = false;
+    core_.streams.for_each([&](Ref stream) {
+        try {
+            B::throw_if_failed(stream.get());
+        } catch (const std::nested_exception& failed) {
+            same = same || failed.nested_ptr() == outer->nested_ptr();
+        } catch (...) {
+            // One that nests nothing is not the one in hand.
+        }
+    });
+    return same;
+}
+
 // Called from within a handler: drains, notes the failure, and throws it with its stage and batch.
 template <Backend B>
 void PipelineCore<B>::fail() {
@@ -86,20 +105,23 @@ void PipelineCore<B>::fail() {
     if (stage < 0)
         throw_known_fault();
     const bool of_work = core_.was_awaiting_work();
-    bool earlier = false, of_key = false;
+    bool earlier = false, of_key = false, of_streams = false;
     try {
         throw;
     } catch (const KeyFailure&) {
         of_key = true;
     } catch (const Error& error) {
-        earlier = !options_.launch_blocking && is_late(error);
+        of_streams = stage >= 0 && !of_work && is_of_streams(error);
+        earlier = !options_.launch_blocking && (of_streams || is_late(error));
     } catch (...) {
     }
+    if (of_streams && core_.thread_fault().known())
+        throw_thread_fault();
     // A fault of earlier work that a later call reported: which work's, is unknown.
     if (earlier) {
         const bool any = begun_ > 0 || stage >= 0;
-        fail_at(-1, any ? std::optional(stage >= 0 ? core_.current_batch() : begun_ - 1) : std::nullopt,
-                true);
+        fail_at(-1, any ? std::optional(stage >= 0 ? core_.current_batch() : begun_ - 1) : std::nullopt, true,
+                of_streams);
     }
     if (stage < 0)
         fail_at(stage, of_key ? std::optional(begun_ - 1) : std::nullopt, false, of_key);
