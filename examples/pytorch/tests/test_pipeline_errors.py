@@ -1,6 +1,7 @@
 """Pipelines: errors of stages and loaders, and wrong arguments."""
 
 import copy
+import functools
 import pickle
 
 import numpy
@@ -185,6 +186,9 @@ async def later(x):
 @pytest.mark.parametrize("made, message", [
     (lambda device: sluice.pipeline(sluice.pipeline(abs, device=device)), "sluice.pipeline: a stage is .*, which works on a loader"),
     (lambda device: sluice.pipeline(sluice.stage(later), device=device), "sluice.pipeline: the stage .* is a coroutine function"),
+    (lambda device: sluice.pipeline(type("Lazy", (), {"__call__": lambda self, x: (yield x)})()),
+     "sluice.pipeline: the stage .* is a generator function.*without yield"),
+    (lambda device: sluice.pipeline(functools.partial(later), device=device), "the stage .* is a coroutine function.*without async"),
     (lambda device: sluice.pipeline(abs, device=device)(5), "sluice.pipeline: the loader is 5, expected what gives batches"),
     (lambda device: sluice.verify_schedules(3, [torch.zeros(1)]), "sluice.verify_schedules: make is 3, expected a callable that makes"),
     (lambda device: sluice.pipeline(abs, device=device)(list), "sluice.pipeline: the loader is <class 'list'>, expected what gives"),

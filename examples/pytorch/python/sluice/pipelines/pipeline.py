@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import types
 from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union
@@ -22,6 +23,7 @@ from sluice.pipelines.report import Report, Times
 from sluice.pipelines.sharing import Sharing
 from sluice.pipelines.stages import RunningStage, Stage, stage as make_stage, streams_of
 from sluice.pipelines.submission import Submission
+from sluice.pipelines.trees import attribute_of
 from sluice.pipelines.verify import Verification
 
 SCHEDULES = ("serial", "overlapped", "graphed", "automatic")
@@ -160,6 +162,15 @@ class Pipeline(Iteration, Submission, Layout):
                         "made by sluice.pipeline(...)")
 
 
+def lazy_kind(function: Any) -> str:
+    """Of what does its work later: on whatever stream is current then, with memory that no one holds for it."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    called = function if isinstance(function, (types.FunctionType, types.MethodType)) else attribute_of(type(function), "__call__")
+    is_generator = inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called)
+    return "coroutine" if inspect.iscoroutinefunction(called) else "generator" if is_generator else ""
+
+
 def require_valid(stages: Sequence[Any], schedule: str, state: Sequence[Any], timed_batches: int) -> None:
     if not stages:
         raise ValueError("sluice.pipeline: there are no stages, expected at least one callable")
@@ -167,9 +178,9 @@ def require_valid(stages: Sequence[Any], schedule: str, state: Sequence[Any], ti
         function = given.function if isinstance(given, Stage) else given
         if isinstance(function, Pipeline):  # which returned an iterator that nobody would ask
             raise TypeError(f"sluice.pipeline: a stage is {function!r}, which works on a loader; expected a callable on a batch")
-        if isinstance(function, (types.FunctionType, types.MethodType)) and inspect.iscoroutinefunction(function):
-            raise TypeError(f"sluice.pipeline: the stage {shown(function)} is a coroutine function, which does nothing when it is called; "
-                            "expected one without async")
+        if kind := lazy_kind(function):
+            raise TypeError(f"sluice.pipeline: the stage {shown(function)} is a {kind} function, which does nothing when it is called; "
+                            f"expected one without {'async' if kind == 'coroutine' else 'yield'}")
     if schedule not in SCHEDULES:
         raise ValueError(f"sluice.pipeline: schedule is {shown(schedule)}, expected one of {', '.join(SCHEDULES)}")
     if not is_integer(timed_batches) or timed_batches < 0:
