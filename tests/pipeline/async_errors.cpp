@@ -12,6 +12,7 @@
 
 #include "pipeline/chain.hpp"
 #include "pipeline/thrown.hpp"
+#include "support/latch.hpp"
 
 namespace pipeline_async_errors {
 
@@ -168,10 +169,21 @@ TEST_CASE(
         Chain<B> chain(stages, words, batches);
         Readback<Word, B> readback(
             words, [](std::size_t, std::span<const Word>) {}, 1);
-        arrange_fault(chain, 0, 1);
-        chain.after = [&](std::size_t stage, HostStreamRef stream, std::size_t) {
-            if (stage == 1)
-                readback.push(stream, chain.memory(1)); // waits for that of the batch before
+        const Latch pushes; // so that nothing before that push can meet the fault
+        chain.before = [&](std::size_t stage, HostStreamRef stream, std::size_t batch) {
+            if (stage == 0 && batch == 1) {
+                stream.enqueue([=] {
+                    pushes.pass();
+                    throw std::range_error("bad pixel");
+                });
+            }
+        };
+        chain.after = [&](std::size_t stage, HostStreamRef stream, std::size_t batch) {
+            if (stage != 1)
+                return;
+            if (batch == 2)
+                pushes.open();
+            readback.push(stream, chain.memory(1)); // waits for that of the batch before
         };
         auto pipeline = chain.pipeline<stages>({.schedule = schedule});
         const Caught error([&] {
