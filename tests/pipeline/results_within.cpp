@@ -90,10 +90,10 @@ TEST_CASE("run: a stop request, or a fill on the loop's thread, that submits or 
             for (const bool resets : {false, true}) {
                 CAPTURE(fills);
                 CAPTURE(resets);
+                const Inputs<B> inputs(1, words); // which a batch may still read when the loop has thrown
                 D dag(words);
                 options.slots = slots_for(dag, options);
                 auto pipeline = dag.pipeline(options);
-                const Inputs<B> inputs(1, words);
                 std::size_t calls = 0, given = 0;
                 const auto disturb = [&](bool here) {
                     if (!here || ++calls != 5)
