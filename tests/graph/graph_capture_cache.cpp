@@ -1,8 +1,12 @@
 // GraphCapture: which keys have a graph, where there are more of them than places.
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <random>
 #include <string>
+#include <thread>
 
+#include <sluice/backend/detail/semaphore_waits.hpp>
 #include <sluice/graph/graph_capture.hpp>
 
 #include "graph/capture_case.hpp"
@@ -361,6 +365,33 @@ TEST_CASE("GraphCapture: a reason that holds for many keys is told once, and cou
     keys.graphs.run(keys.steps.stream, 100, [](Ref) {});
     CHECK(told_times == 2);
     CHECK(contains(told, "nothing was captured"));
+    keys.check_values();
+}
+
+TEST_CASE("GraphCapture: while a stream waits for the thread of a CPU stage no graph is made") {
+    static std::atomic<std::uint32_t> counter{0};
+    static constexpr detail::SemaphoreWaits::Calls calls{
+        [](void*) -> std::uint32_t { return counter.load(); }, [](void*, std::uint32_t) {}};
+    auto& waits = detail::SemaphoreWaits::instance();
+    Keys keys({});
+    waits.add({&counter, 1, nullptr, true, &calls, true});
+    for (int run = 0; run < 4; ++run)
+        CHECK_FALSE(keys.run(1));
+    CHECK(keys.graphs.counters().captures == 0);
+    CHECK(keys.graphs.counters().eager.first_runs == 4);
+    counter = 1;
+    CHECK(keys.run(1));
+
+    CHECK_FALSE(keys.run(2));
+    waits.add({&counter, 2, nullptr, true, &calls, true});
+    std::thread signaller([] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        counter = 2;
+    });
+    CHECK(keys.run(2)); // It has waited.
+    signaller.join();
+    CHECK(keys.graphs.counters().captures == 2);
+    waits.forget(&counter);
     keys.check_values();
 }
 

@@ -1,12 +1,6 @@
 // CPU stages that enqueue work on a stream of their own and wait for it, while streams of the pipeline wait for them.
-#include <chrono>
-#include <condition_variable>
-#include <cstdio>
-#include <cstdlib>
 #include <deque>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <sluice/sluice.hpp>
@@ -14,6 +8,7 @@
 #include "support/backend.hpp"
 #include "support/doctest.hpp"
 #include "support/latch.hpp"
+#include "support/watchdog.hpp"
 
 namespace sluice::test::pipeline_cpu_stage_calls {
 namespace {
@@ -24,35 +19,6 @@ constexpr std::size_t size = 1024;
 
 struct Result {
     PinnedBuffer<float, B> values{size};
-};
-
-/// Ends the program where the test hangs: a thread that waits within the driver cannot be ended alone.
-class Watchdog {
-public:
-    explicit Watchdog(std::string what)
-        : thread_([this, what = std::move(what)] {
-              std::unique_lock lock(mutex_);
-              if (!changed_.wait_for(lock, std::chrono::seconds(60), [this] { return is_over_; })) {
-                  std::fprintf(stderr, "%s: hangs\n", what.c_str());
-                  std::_Exit(1);
-              }
-          }) {}
-    Watchdog(const Watchdog&) = delete;
-    Watchdog& operator=(const Watchdog&) = delete;
-    ~Watchdog() {
-        {
-            const std::lock_guard lock(mutex_);
-            is_over_ = true;
-        }
-        changed_.notify_all();
-        thread_.join();
-    }
-
-private:
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    bool is_over_ = false;
-    std::thread thread_; // last, since it uses the others
 };
 
 } // namespace
@@ -96,6 +62,40 @@ TEST_CASE("CPU stages: one may wait for its own work on any stream") {
                 CHECK(seen[static_cast<std::size_t>(batch)] == static_cast<float>(batch));
         }
     }
+}
+
+// Each batch is a place of its own, and so a graph: CUDA waits for all streams where it has made some 32 of them.
+TEST_CASE("CPU stages: one may wait for its own work while graphs are made") {
+    constexpr int batches = 120;
+    std::vector<DeviceBuffer<float, B>> inputs;
+    BasicStream<B> own;
+    for (int i = 0; i < batches; ++i) {
+        inputs.emplace_back(size);
+        fill(own, inputs.back(), static_cast<float>(i));
+    }
+    own.sync();
+    const Watchdog watchdog("graphs");
+    DeviceBuffer<float, B> there{size};
+    PinnedBuffer<float, B> back{size};
+    float sum = 0;
+    Stage fetch{"fetch", [](Ref stream, const DeviceBuffer<float, B>& in, Result& out) {
+                    copy(stream, out.values, in);
+                }};
+    Stage look{"look", [&](const Result& in) {
+                   copy(own, there, in.values);
+                   copy(own, back, there);
+                   own.sync();
+                   sum += back[size - 1];
+               }};
+    Pipeline pipeline{
+        Stages{fetch, look}, Slots{[](int) { return Result{}; }}, {.schedule = Schedule::graphed}};
+    for (int run = 0; run < 3; ++run) {
+        for (const DeviceBuffer<float, B>& input : inputs)
+            pipeline.submit(input).stays();
+    }
+    pipeline.finish();
+    CHECK(sum == 3.0f * (batches - 1) * batches / 2);
+    CHECK(pipeline.graph_counters().captures > 0);
 }
 
 // What the pipeline's streams still hold then is more than a driver keeps, which lets callers wait, and must not let the CPU stage's

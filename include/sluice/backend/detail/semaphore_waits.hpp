@@ -1,4 +1,4 @@
-// Which streams wait for a semaphore that no stream will signal.
+// Which streams wait for a semaphore that no stream will signal, and which for one that a thread of the library will.
 #pragma once
 
 #include <cstddef>
@@ -31,10 +31,13 @@ public:
         const void* stream;
         bool waits;
         const Calls* calls;
+        bool for_thread = false; // that will signal it in any case: a CPU stage's
     };
     using Ours = bool (*)(const void* context, const void* stream);
 
     static SemaphoreWaits& instance();
+    /// How long some other thread may yet signal, in nanoseconds.
+    static constexpr std::int64_t patience = 1'000'000'000;
 
     /// Throws where there is no memory.
     void add(const Entry& entry);
@@ -53,6 +56,11 @@ public:
     /// The same for `stream` and for the streams that wait for each other with it: those of a `Together`.
     bool give_up_around(const void* stream) noexcept;
 
+    /// Waits until no stream waits for a CPU stage's thread, for a second at most: whether none does. Before CUDA makes graphs or loads
+    /// kernels: it may wait for all streams then, with other threads' calls of it behind that, such as those that a CPU stage makes.
+    /// Where a second was not enough, it does not wait again before all have caught up once.
+    bool let_threads_catch_up() noexcept;
+
     /// Streams that wait for each other, as a pipeline's do, as long as this lives: all for which `ours(context, stream)`.
     class Together {
     public:
@@ -69,6 +77,7 @@ public:
 private:
     bool is_over(const Entry& entry) const;
     std::size_t unsignalled(Ours ours, const void* context, bool fail) noexcept;
+    bool any_for_thread() noexcept;
 
     struct Mutex;
     SemaphoreWaits();
@@ -77,6 +86,7 @@ private:
     List<Entry> entries_;
     List<const Together*> together_;
     std::size_t look_at_ = 64; // So many entries: those that are over go.
+    bool is_patient_ = true;
 };
 
 /// `SemaphoreWaits::Calls` of backend `B`; `there`: whether it has them.

@@ -72,7 +72,7 @@ SLUICE_BODY std::size_t SemaphoreWaits::unsignalled(Ours ours, const void* conte
     const std::lock_guard lock(mutex_);
     std::size_t count = 0;
     for (const Entry& entry : entries_) {
-        if (!entry.waits || !ours(context, entry.stream) || is_over(entry))
+        if (!entry.waits || entry.for_thread || !ours(context, entry.stream) || is_over(entry))
             continue;
         ++count;
         if (fail)
@@ -93,7 +93,6 @@ SLUICE_BODY void SemaphoreWaits::end_waits(const void* semaphore) noexcept {
 }
 
 SLUICE_BODY bool SemaphoreWaits::give_up(Ours ours, const void* context) noexcept {
-    constexpr std::int64_t patience = 1'000'000'000; // Some other thread may yet signal.
     std::size_t waiting = unsignalled(ours, context, false);
     bool given_up = false;
     while (waiting != 0) {
@@ -108,6 +107,34 @@ SLUICE_BODY bool SemaphoreWaits::give_up(Ours ours, const void* context) noexcep
         waiting = now;
     }
     return given_up;
+}
+
+SLUICE_BODY bool SemaphoreWaits::any_for_thread() noexcept {
+    const std::lock_guard lock(mutex_);
+    for (const Entry& entry : entries_) {
+        if (entry.for_thread && !at_least(entry.calls->value(entry.semaphore), entry.value))
+            return true;
+    }
+    is_patient_ = true;
+    return false;
+}
+
+SLUICE_BODY bool SemaphoreWaits::let_threads_catch_up() noexcept {
+    bool any = any_for_thread();
+    if (!any)
+        return true;
+    {
+        const std::lock_guard lock(mutex_);
+        if (!is_patient_)
+            return false;
+    }
+    for (WaitingThread thread(patience); any && thread.goes_on();)
+        any = any_for_thread();
+    if (any) {
+        const std::lock_guard lock(mutex_);
+        is_patient_ = false;
+    }
+    return !any;
 }
 
 SLUICE_BODY bool SemaphoreWaits::give_up_around(const void* stream) noexcept {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include <sluice/backend/detail/checked/object_checks.hpp>
+#include <sluice/backend/detail/semaphore_waits.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/graph/detail/capture_core.hpp>
@@ -161,6 +162,11 @@ Replay CaptureCore<B>::run_or(Ref stream, const void* key, Work work, CallRef<vo
     const Room room = find_room(entry, is_new);
     if (!room.is_there)
         return run_eagerly(entry, is_new ? eager.first_runs : eager.no_place);
+    if (!SemaphoreWaits::instance().let_threads_catch_up()) { // Another time.
+        if (is_new || room.instead_of != nullptr)
+            ++allowance_;
+        return run_eagerly(entry, eager.first_runs);
+    }
     record(entry, stream, work, room.instead_of);
     if (entry.state != State::ready)
         return run_refused(entry);

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include <sluice/backend/detail/semaphore_waits.hpp>
 #include <sluice/backend/detail/shared.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/error.hpp>
@@ -152,6 +153,7 @@ void CaptureCore<B>::make_executable(Entry& entry, Ref stream, BasicGraph<B> gra
     if (entry.executable && may_update && entry.executable->update(graph)) {
         ++counters_.updates;
     } else {
+        (void)SemaphoreWaits::instance().let_threads_catch_up(); // Of a change, which has to be taken now.
         entry.executable.emplace(graph);
         ++counters_.instantiations;
     }

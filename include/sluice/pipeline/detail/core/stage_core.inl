@@ -17,6 +17,11 @@ void StageCore<B>::run(std::size_t stage, Ref stream, std::size_t number, const 
         }
     }
     checks.before_call(*this, stage, stream, number);
+    if constexpr (has_threads) {
+        // It may load kernels: see `StageOrder::wait`. With the first batch no stream waits for a thread.
+        if (number > 0 && rates.any() && rates.run_of(stage, number) == 0) [[unlikely]]
+            (void)SemaphoreWaits::instance().let_threads_catch_up();
+    }
     if (plain_) [[likely]]
         call(stage, stream, number, batch);
     else

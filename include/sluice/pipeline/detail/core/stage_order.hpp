@@ -8,6 +8,8 @@
 
 #include <sluice/backend/detail/list.hpp>
 #include <sluice/backend/detail/owned.hpp>
+#include <sluice/backend/detail/semaphore_waits.hpp>
+#include <sluice/backend/detail/waiting_thread.hpp>
 #include <sluice/backend/device.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/semaphore.hpp>
@@ -102,7 +104,7 @@ public:
     void wait(Ref stream, std::size_t stage, std::size_t batch) {
         if constexpr (has_semaphores) {
             if (plan_.stages[stage].aside) {
-                B::wait_semaphore(stream.get(), semaphore(stage, batch).get(), lap_of(stage, batch));
+                wait_for_thread(stream, stage, batch);
                 return;
             }
         }
@@ -161,6 +163,24 @@ public:
     }
 
 private:
+    // CUDA loads a kernel when it is first used, and waits for all streams then. Neither what a CPU stage enqueues for its first batch
+    // nor the first call of a stage behind it must meet a stream that waits for the CPU stage: the caller waits instead, but not for
+    // long, since the CPU stage may wait for the caller.
+    void wait_for_thread(Ref stream, std::size_t stage, std::size_t batch) requires has_semaphores {
+        for (WaitingThread thread(SemaphoreWaits::patience);
+             is_patient_ && rates_.run_of(stage, batch) == 0;) {
+            if (reached(stage, batch))
+                return;
+            is_patient_ = thread.goes_on();
+        }
+        const auto semaphore_of_stage = semaphore(stage, batch).get();
+        const std::uint32_t lap = lap_of(stage, batch);
+        if constexpr (SemaphoreCalls<B>::there)
+            SemaphoreWaits::instance().add(
+                {semaphore_of_stage, lap, stream.get(), true, &SemaphoreCalls<B>::calls, true});
+        B::wait_semaphore(stream.get(), semaphore_of_stage, lap);
+    }
+
     std::size_t stages_;
     std::size_t slots_;
     std::size_t slot_mask_;
@@ -169,6 +189,7 @@ private:
     const StageRates& rates_;
     List<BasicEvent<B>> events_; // a slot's side by side
     List<Owned<Semaphore>> semaphores_;
+    bool is_patient_ = true; // The first batch of a CPU stage has not taken too long.
 };
 
 } // namespace sluice::detail
