@@ -10,6 +10,7 @@
 #include <sluice/backend/checked.hpp>
 #include <sluice/sluice.hpp>
 
+#include "support/apart_backend.hpp"
 #include "support/checked_mistakes.hpp"
 #include "support/doctest.hpp"
 #include "support/latch.hpp"
@@ -20,6 +21,11 @@ namespace {
 
 using B = CheckedTestBackend;
 using Ref = BasicStreamRef<B>;
+#if SLUICE_CHECKED
+using CheckedApart = Apart;
+#else
+using CheckedApart = Checked<Apart>;
+#endif
 using checked::Mistake;
 
 constexpr std::size_t size = 32;
@@ -245,32 +251,50 @@ TEST_CASE_FIXTURE(NoMistakesLeft,
         checked::forget();
         own.sync();
     }
+}
 
-    Stage copy_again{"copy again",
-                     [](Ref stream, const Result& in, Result& out) { copy(stream, out.values, in.values); }};
+/// A CPU stage that hands what it reads to another pipeline, and waits until that has read it.
+template <class Of>
+void check_hand_on() {
+    using Row = PinnedBuffer<float, Of>;
+    constexpr int steps = 24;
+    std::vector<Row> batches;
+    for (int i = 0; i < steps; ++i) {
+        batches.emplace_back(size);
+        std::fill(batches.back().begin(), batches.back().end(), static_cast<float>(i));
+    }
+    const auto make = [](int) { return Row(size); };
+    const auto copied = [](BasicStreamRef<Of> stream, const Row& in, Row& out) { copy(stream, out, in); };
     std::vector<float> looked;
-    Stage look{"look", [&](const Result& in) { looked.push_back(in.values[0]); }};
     for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
         CAPTURE(static_cast<int>(schedule));
         const Latch submitted;
-        Pipeline inner{Stages{copy_again, look}, Slots{[](int) { return Result{}; }}, {.schedule = schedule}};
-        Stage hand_on{"hand on", [&](const Result& in) {
+        Stage look{"look", [&](const Row& in) { looked.push_back(in[0]); }};
+        Pipeline inner{Stages{Stage{"copy again", copied}, look}, Slots{make}, {.schedule = schedule}};
+        Stage hand_on{"hand on", [&](const Row& in) {
                           submitted.pass();
                           inner.submit(in).wait();
                       }};
-        Pipeline outer{Stages{copy_in, hand_on}, Slots{[](int) { return Result{}; }}, {.schedule = schedule}};
+        Pipeline outer{Stages{Stage{"copy", copied}, hand_on}, Slots{make}, {.schedule = schedule}};
         CHECK(is_right([&] {
-            for (Batch& batch : batches)
+            for (Row& batch : batches)
                 outer.submit(batch).stays();
             submitted.open();
             outer.finish();
             inner.finish();
         }));
-        CHECK(looked.size() == steps);
-        for (std::size_t i = 0; i < looked.size(); ++i)
-            CHECK(looked[i] == static_cast<float>(i));
+        REQUIRE(looked.size() == steps);
+        for (int i = 0; i < steps; ++i)
+            CHECK(looked[static_cast<std::size_t>(i)] == static_cast<float>(i));
         looked.clear();
     }
+}
+
+TEST_CASE_FIXTURE(NoMistakesLeft,
+                  "A CPU stage that hands what it reads to another pipeline, and waits for that, is right") {
+    check_hand_on<B>();
+    if constexpr (!KernelGraphBackend<TestBackend>)
+        check_hand_on<CheckedApart>(); // whose CPU stages have threads of their own
 }
 
 // The checker does not know whose thread it is, and says what to do where it is the stage's.

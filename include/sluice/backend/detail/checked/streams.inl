@@ -271,12 +271,10 @@ SLUICE_BODY void semaphore_waited(Key key, std::uint32_t value, Key on) {
     stream.changed();
 }
 
-/// What the calling thread learns of a semaphore's signals by a look at it: null where it learns nothing. A CPU stage's waits were
-/// told before: what more it sees is luck.
+/// What the calling thread learns of a semaphore's signals by a look at it: null where it learns nothing.
 SLUICE_BODY const SemaphoreState* seen_semaphore(Checker& checker, Key key) {
     const auto found = checker.semaphores.find(key);
-    const bool is_stage = TokenScope::current() != 0 && InternalScope::depth() > 0;
-    return found == checker.semaphores.end() || !checker.doer_known() || is_stage ? nullptr : &found->second;
+    return found == checker.semaphores.end() || !checker.doer_known() ? nullptr : &found->second;
 }
 
 SLUICE_BODY void semaphore_seen(Key key, std::uint32_t value) {

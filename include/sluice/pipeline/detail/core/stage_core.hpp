@@ -221,7 +221,8 @@ private:
                         const ThreadWaits& waits);
     void call_on_thread(std::size_t stage, std::size_t number, const ThreadWaits& waits,
                         typename StageCall<B>::OnThread on_thread, const void* batch);
-    bool await_on_thread(std::size_t stage, std::size_t number, std::size_t called_for);
+    /// `told`: the checker knows of the wait, and learns nothing more of it.
+    bool await_on_thread(std::size_t stage, std::size_t number, std::size_t called_for, bool told);
     bool is_behind_fault(std::size_t number) const noexcept;
     Ref spare_stream();
 
