@@ -145,6 +145,56 @@ TEST_CASE("CPU stages apart: a thread that waits for a device that is lost is to
     }
 }
 
+TEST_CASE("CPU stages apart: no stream waits for one's first batch, but the caller, and not for long") {
+    for (const Schedule schedule : schedules) {
+        CAPTURE(std::string(to_string(schedule)));
+        std::atomic<int> seen{0};
+        std::atomic<const Latch*> keeps{nullptr};
+        const Stage look{"look", [&](const int& batch, Number& out) {
+                             if (const Latch* const latch = keeps; latch != nullptr)
+                                 latch->pass();
+                             else
+                                 give_it_time();
+                             out.value = batch;
+                             ++seen;
+                         }};
+        const Stage behind{"behind", [](Ref, const Number&) {}};
+        const auto make = [](int) { return Number{}; };
+        int waited = 0;
+        for (int attempt = 0; attempt < 10 && waited == 0;
+             ++attempt) { // "Not for long" may be too short on a busy machine.
+            seen = 0;
+            Pipeline pipeline{Stages{look, behind}, Slots{make}, {.schedule = schedule}};
+            pipeline.submit(1);
+            waited += seen;
+            pipeline.finish();
+        }
+        CHECK(waited == 1);
+        {
+            Pipeline pipeline{Stages{look, behind}, Slots{make}, {.schedule = schedule}};
+            pipeline.submit(1);
+            pipeline.finish();
+            seen = 1;
+            const Latch latch;
+            keeps = &latch;
+            pipeline.submit(2); // later ones are waited for by the stream
+            CHECK(seen == 1);
+            latch.open();
+            pipeline.finish();
+            CHECK(seen == 2);
+            keeps = nullptr;
+        }
+        const Latch latch;
+        keeps = &latch;
+        Pipeline pipeline{Stages{look, behind}, Slots{make}, {.schedule = schedule}};
+        pipeline.submit(1); // whose CPU stage waits for the caller
+        CHECK(seen == 2);
+        latch.open();
+        pipeline.finish();
+        CHECK(seen == 3);
+    }
+}
+
 TEST_CASE("run: a pipeline that has failed meanwhile gives no further result") {
     Work work;
     Pipeline pipeline{work.stages(), Work::slots(), {.slots = 2}};

@@ -24,6 +24,14 @@ public:
     /// Whether this thread is in a CPU stage of the pipeline of `core`.
     static bool is_in_stage_of(const void* core) noexcept { return is_stage_of(core, innermost()); }
 
+    /// Whether this thread is in a CPU stage of any pipeline.
+    static bool is_in_cpu_stage() noexcept {
+        const CallingPipeline* of = innermost();
+        while (of != nullptr && of->thread_stage_ == nullptr)
+            of = of->outer_;
+        return of != nullptr;
+    }
+
     /// The name of the stage whose callable this thread is in; null where it is in none.
     static const std::string* stage() {
         const CallingPipeline* const now = innermost();

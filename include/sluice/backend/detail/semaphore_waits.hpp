@@ -58,7 +58,7 @@ public:
 
     /// Waits until no stream waits for a CPU stage's thread, for a second at most: whether none does. Before CUDA makes graphs or loads
     /// kernels: it may wait for all streams then, with other threads' calls of it behind that, such as those that a CPU stage makes.
-    /// Where a second was not enough, it does not wait again before all have caught up once.
+    /// Where a second was not enough, it does not wait again before all have caught up once; in a CPU stage it does not wait at all.
     bool let_threads_catch_up() noexcept;
 
     /// Streams that wait for each other, as a pipeline's do, as long as this lives: all for which `ours(context, stream)`.

@@ -3,6 +3,7 @@
 
 #include <mutex>
 
+#include <sluice/backend/detail/calling_stage.hpp>
 #include <sluice/backend/detail/semaphore_waits.hpp>
 #include <sluice/backend/detail/waiting_thread.hpp>
 
@@ -125,7 +126,7 @@ SLUICE_BODY bool SemaphoreWaits::let_threads_catch_up() noexcept {
         return true;
     {
         const std::lock_guard lock(mutex_);
-        if (!is_patient_)
+        if (!is_patient_ || CallingPipeline::is_in_cpu_stage()) // It may be its own signal.
             return false;
     }
     for (WaitingThread thread(patience); any && thread.goes_on();)
