@@ -344,4 +344,31 @@ TEST_CASE("A pipeline that is to be checked in a program that is not says how to
 #endif
 
 } // namespace
+// A caller that reads what a CPU stage has written, and has not waited for it: that the library has, for the first batch, is luck.
+TEST_CASE_FIXTURE(NoMistakesLeft,
+                  "What a CPU stage writes is a race for a caller that has waited for nothing") {
+    if constexpr (!KernelGraphBackend<TestBackend>) {
+        using Row = PinnedBuffer<float, CheckedApart>;
+        for (const Schedule schedule : {Schedule::serial, Schedule::overlapped}) {
+            CAPTURE(static_cast<int>(schedule));
+            Row written(size);
+            Stage look{"look", [&](const int&, Row& out) {
+                           host_writes(written, "look");
+                           out[0] = 1;
+                       }};
+            Stage behind{"behind", [](BasicStreamRef<CheckedApart> stream, const Row& in, Row& out) {
+                             copy(stream, out, in);
+                         }};
+            const auto make = [](int) { return Row(size); };
+            Pipeline pipeline{Stages{look, behind}, Slots{make, make}, {.schedule = schedule}};
+            const checked::Finding found = mistake_of([&] {
+                pipeline.submit(1);
+                host_reads(written, "caller");
+                pipeline.finish();
+            });
+            CHECK((found.mistake == Mistake::race || found.mistake == Mistake::host_race));
+        }
+    }
+}
+
 } // namespace sluice::test::pipeline_checked_threads
