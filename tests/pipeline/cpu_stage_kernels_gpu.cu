@@ -7,6 +7,8 @@
 #include "support/doctest.hpp"
 #include "support/watchdog.hpp"
 
+namespace pipeline_cpu_stage_kernels_gpu {
+
 using namespace sluice;
 using namespace sluice::test;
 
@@ -75,3 +77,5 @@ TEST_CASE("CPU stages: one whose work, and what comes behind it, uses kernels fo
     run<10>(Schedule::serial);
     run<20>(Schedule::graphed);
 }
+
+} // namespace pipeline_cpu_stage_kernels_gpu
