@@ -21,19 +21,25 @@ struct Result {
     PinnedBuffer<float, B> values{size};
 };
 
+/// A buffer for each batch, filled with its number.
+std::vector<DeviceBuffer<float, B>> numbered(int batches) {
+    std::vector<DeviceBuffer<float, B>> buffers;
+    const BasicStream<B> stream;
+    for (int i = 0; i < batches; ++i) {
+        buffers.emplace_back(size);
+        fill(stream, buffers.back(), static_cast<float>(i));
+    }
+    stream.sync();
+    return buffers;
+}
+
 } // namespace
 
 // A device has fewer queues than a program has streams, and streams that share one come after each other. The one that a CPU stage
 // waits for must not share one with a stream that waits for the CPU stage: each of so many has its turn.
 TEST_CASE("CPU stages: one may wait for its own work on any stream") {
     constexpr int batches = 40;
-    std::vector<DeviceBuffer<float, B>> inputs;
-    BasicStream<B> filler;
-    for (int i = 0; i < batches; ++i) {
-        inputs.emplace_back(size);
-        fill(filler, inputs.back(), static_cast<float>(i));
-    }
-    filler.sync();
+    const std::vector<DeviceBuffer<float, B>> inputs = numbered(batches);
     std::deque<BasicStream<B>> others; // that were made before
     for (int i = 0; i < 12; ++i) {
         for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
@@ -67,13 +73,8 @@ TEST_CASE("CPU stages: one may wait for its own work on any stream") {
 // Each batch is a place of its own, and so a graph: CUDA waits for all streams where it has made some 32 of them.
 TEST_CASE("CPU stages: one may wait for its own work while graphs are made") {
     constexpr int batches = 120;
-    std::vector<DeviceBuffer<float, B>> inputs;
-    BasicStream<B> own;
-    for (int i = 0; i < batches; ++i) {
-        inputs.emplace_back(size);
-        fill(own, inputs.back(), static_cast<float>(i));
-    }
-    own.sync();
+    const std::vector<DeviceBuffer<float, B>> inputs = numbered(batches);
+    const BasicStream<B> own;
     const Watchdog watchdog("graphs");
     DeviceBuffer<float, B> there{size};
     PinnedBuffer<float, B> back{size};

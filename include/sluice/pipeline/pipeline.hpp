@@ -205,7 +205,7 @@ public:
     template <class Batch>
     requires(!Submittable<Batch>) BatchRead submit(Batch&&) { return detail::refuse_temporary<Batch>(); }
 
-    /// As `submit`, but waits for nothing: where as many batches are in flight as `PipelineOptions::in_flight` allows, the
+    /// As `submit`, but waits for no room: where as many batches are in flight as `PipelineOptions::in_flight` allows, the
     /// batch is not taken, nothing is returned, and `dropped` counts it. For input that is newer than its place in a queue.
     ///
     /// \code

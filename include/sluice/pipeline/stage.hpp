@@ -80,6 +80,7 @@ using StageBackend = typename detail::CallableTraits<std::decay_t<Function>>::ba
 /// A callable that takes no stream is a CPU stage: `callable(const Features&, Out&)` runs on a thread of the stage's own
 /// once what it reads is there, and later stages wait for it. What it reads and writes must be in host memory, such as
 /// a `PinnedBuffer` of a slot. In a pipeline of another backend, a callable that takes a `HostStreamRef` is one as well.
+/// On a GPU the thread that submits waits for its first batch, for a second at most: no stream must while CUDA loads kernels.
 ///
 /// The stream may be taken as a `StreamRef`, a plain `cudaStream_t`, or a `cuda::stream_ref`; its type says which
 /// backend the stage is for. A generic callable is for `DefaultBackend`, unless the options name another:
