@@ -35,8 +35,8 @@ std::vector<DeviceBuffer<float, B>> numbered(int batches) {
 
 } // namespace
 
-// A device has fewer queues than a program has streams, and streams that share one come after each other. The one that a CPU stage
-// waits for must not share one with a stream that waits for the CPU stage: each of so many has its turn.
+// A device has fewer queues than a program has streams. Whichever the one that a CPU stage waits for is given, streams that wait for the
+// CPU stage must not hold it up: each of so many has its turn.
 TEST_CASE("CPU stages: one may wait for its own work on any stream") {
     constexpr int batches = 40;
     const std::vector<DeviceBuffer<float, B>> inputs = numbered(batches);
