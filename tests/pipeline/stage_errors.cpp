@@ -1,4 +1,5 @@
 // Contract 5: a stage that throws leaves the pipeline drained and failed, and reset makes it usable.
+#include <chrono>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -151,38 +152,59 @@ TEST_CASE("Contract 5: what a stage threw is nested, whatever its type") {
 
 namespace {
 
-// A batch whose key cannot always be told.
-struct WithKey {
+// Batches of which something cannot always be told.
+struct Asked {
     PinnedBuffer<int, B> values{4};
     bool throws = false;
 };
+struct WithKey : Asked {};
 int graph_key(const WithKey& batch) {
     if (batch.throws)
         throw_standard();
     return 1;
+}
+struct WithTime : Asked {};
+int graph_key(const WithTime&) { return 1; }
+std::chrono::steady_clock::time_point batch_time(const WithTime& batch) {
+    if (batch.throws)
+        throw_standard();
+    return {};
+}
+
+template <class Batch>
+void check_asked(const PipelineOptions& options, const char* text) {
+    DeviceBuffer<int, B> values{4};
+    Pipeline pipeline{
+        Stages{Stage{"load", [&](BasicStreamRef<B> s, const Batch& in) { copy(s, values, in.values); }}},
+        options};
+    Batch given[4];
+    given[3].throws = true;
+    const Caught caught([&] {
+        for (const Batch& batch : given)
+            pipeline.submit(batch).stays();
+    });
+    REQUIRE(caught);
+    CHECK(caught->batch() == 3);
+    CHECK(caught->stage().empty());
+    CHECK(caught.text() == text);
+    CHECK(caught.nests_directly<std::out_of_range>());
+    pipeline.reset();
+    pipeline.submit(given[0]).wait();
 }
 
 } // namespace
 
 TEST_CASE("Contract 5: what a graph_key throws is nested in an error that names the batch") {
     for (const bool each_stage : {false, true}) {
-        DeviceBuffer<int, B> values{4};
-        Pipeline pipeline{Stages{Stage{"load", [&](BasicStreamRef<B> s,
-                                                   const WithKey& in) { copy(s, values, in.values); }}},
-                          PipelineOptions{.schedule = Schedule::graphed, .graph_each_stage = each_stage}};
-        WithKey given[4];
-        given[3].throws = true;
-        const Caught caught([&] {
-            for (const WithKey& batch : given)
-                pipeline.submit(batch).stays();
-        });
-        REQUIRE(caught);
-        CHECK(caught->batch() == 3);
-        CHECK(contains_all(caught.text(), {"batch 3: its graph_key threw: the image is 3 rows short"}));
-        CHECK(caught.nests_directly<std::out_of_range>());
-        pipeline.reset();
-        pipeline.submit(given[0]).wait();
+        check_asked<WithKey>({.schedule = Schedule::graphed, .graph_each_stage = each_stage},
+                             "batch 3: its graph_key threw: the image is 3 rows short");
     }
+}
+
+TEST_CASE("Contract 5: what a batch_time throws is nested in an error that names the batch") {
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed})
+        check_asked<WithTime>({.schedule = schedule, .timed_batches = 8},
+                              "batch 3: its batch_time threw: the image is 3 rows short");
 }
 
 TEST_CASE("Contract 5: what a slot maker throws is nested in an error that names the stage and the slot") {

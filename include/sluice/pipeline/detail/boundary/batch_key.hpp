@@ -196,12 +196,13 @@ template <class T>
 concept HasGraphKey = requires(const T& value) {
     graph_key(value);
 };
-/// What a `graph_key` has thrown is nested.
-struct KeyFailure : Error {
+/// What a function beside the batch's type has thrown is nested.
+struct BatchFailure : Error {
     using Error::Error;
 };
-[[noreturn]] inline void throw_key_failure() {
-    std::throw_with_nested(KeyFailure("its graph_key threw: " + words_of_handled()));
+/// Within a handler, of what `function` has thrown.
+[[noreturn]] inline void throw_batch_failure(const char* function) {
+    std::throw_with_nested(BatchFailure(std::string("its ") + function + " threw: " + words_of_handled()));
 }
 /// A buffer or a span of sluice's or the standard library's: what it names is read when the work runs.
 template <class T>
@@ -258,7 +259,7 @@ bool append_key(KeyBytes& key, const T& value) {
             try {
                 return graph_key(value);
             } catch (...) {
-                throw_key_failure();
+                throw_batch_failure("graph_key");
             }
         }();
         if constexpr (OwnsHostElements<std::remove_cvref_t<decltype(own)>>)

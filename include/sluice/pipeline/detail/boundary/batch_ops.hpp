@@ -40,9 +40,13 @@ private:
     static constexpr auto made_at_of() noexcept -> std::int64_t (*)(const void*) {
         if constexpr (requires(const Batch& batch) { batch_time(batch); }) {
             return [](const void* batch) {
-                const std::chrono::steady_clock::time_point time =
-                    batch_time(*static_cast<const Batch*>(batch));
-                return std::int64_t{std::chrono::nanoseconds(time.time_since_epoch()).count()};
+                try {
+                    const std::chrono::steady_clock::time_point time =
+                        batch_time(*static_cast<const Batch*>(batch));
+                    return std::int64_t{std::chrono::nanoseconds(time.time_since_epoch()).count()};
+                } catch (...) {
+                    throw_batch_failure("batch_time");
+                }
             };
         } else {
             return nullptr;

@@ -105,11 +105,11 @@ void PipelineCore<B>::fail() {
     if (stage < 0)
         throw_known_fault();
     const bool of_work = core_.was_awaiting_work();
-    bool earlier = false, of_key = false, of_streams = false;
+    bool earlier = false, of_batch = false, of_streams = false;
     try {
         throw;
-    } catch (const KeyFailure&) {
-        of_key = true;
+    } catch (const BatchFailure&) {
+        of_batch = true;
     } catch (const Error& error) {
         of_streams = stage >= 0 && !of_work && is_of_streams(error);
         earlier = !options_.launch_blocking && (of_streams || is_late(error));
@@ -124,14 +124,14 @@ void PipelineCore<B>::fail() {
                 of_streams);
     }
     if (stage < 0)
-        fail_at(stage, of_key ? std::optional(begun_ - 1) : std::nullopt, false, of_key);
+        fail_at(stage, of_batch ? std::optional(begun_ - 1) : std::nullopt, false, of_batch);
     const std::size_t batch = core_.current_batch();
     try {
         executor_->finish_before(core_, batch);
     } catch (...) {
         // What failed first is told.
     }
-    fail_at(stage, batch, false, of_key || of_work);
+    fail_at(stage, batch, false, of_batch || of_work);
 }
 
 template <Backend B>
@@ -155,7 +155,7 @@ void PipelineCore<B>::fail_at(int stage, std::optional<std::size_t> batch, bool 
     } catch (const Error& error) {
         const Error placed = place(error);
         failure_.emplace(placed);
-        // What a host function or a graph_key threw is nested as what a stage throws is, not one deeper.
+        // What a host function, a graph_key or a batch_time threw is nested as what a stage throws is, not one deeper.
         if (of_stream)
             throw_instead(placed);
         std::throw_with_nested(placed);
