@@ -57,6 +57,18 @@ TEST_CASE_FIXTURE(Fixture, "A write and a read on two streams race without an ev
     CHECK(mistake_of([&] { fill(a, device, 1.0f); }).first.stream != found.first.stream);
 }
 
+TEST_CASE_FIXTURE(Fixture,
+                  "A span that is longer than any memory reaches up to the end of a buffer at least") {
+    // So many of 4 bytes that the number of bytes is 4 again, or the end an address below the begin.
+    const std::size_t most = ~std::size_t{0} / sizeof(float);
+    for (const std::size_t count : {most + 2, most}) {
+        writes(a, device.last(1), "kernel");
+        const DeviceSpan<float, B> said{device.data(), count};
+        CHECK(mistake_of([&] { reads(b, said); }).mistake == Mistake::race);
+        a.sync();
+    }
+}
+
 TEST_CASE_FIXTURE(Fixture, "A wait stands for the record that is the latest when it is made") {
     Event event;
     event.record(a);

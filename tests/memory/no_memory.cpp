@@ -1,6 +1,9 @@
-// Null pointers that come with a size are refused where they are given, not where the stream gets there.
+// Null pointers that come with a size, and sizes that no memory has, are refused where they are given, not where the stream gets
+// there.
 #include <cstddef>
+#include <limits>
 #include <span>
+#include <string>
 
 #include <sluice/graph/graph_builder.hpp>
 #include <sluice/graph/ping_pong.hpp>
@@ -25,6 +28,9 @@ struct Memory {
     DeviceSpan<int, B> no_device{nullptr, 5};
     PinnedSpan<int, B> no_pinned{nullptr, 5};
 };
+
+// So many of 4 bytes that the number of bytes is a small one again: that of one element.
+constexpr std::size_t wrapped = (std::numeric_limits<std::size_t>::max)() / sizeof(int) + 2;
 
 } // namespace
 
@@ -55,6 +61,34 @@ TEST_CASE_TEMPLATE("no memory is neither copied nor filled", B, TestBackend) {
     stream.sync();
 }
 
+TEST_CASE_TEMPLATE("what is longer than any memory is neither copied nor filled", B, TestBackend) {
+    const BasicStream<B> stream;
+    Memory<B> all;
+    const DeviceSpan<int, B> device{all.device.data(), wrapped}, other{all.device.data() + 4, wrapped};
+    const PinnedSpan<int, B> pinned{all.pinned.data(), wrapped};
+    CHECK(text_of([&] { copy(stream, device, pinned); }) ==
+          "copy: for the source a pointer to " + std::to_string(wrapped) +
+              " elements of 4 bytes each was given; expected memory that holds as many");
+    CHECK(contains(text_of([&] { copy(stream, pinned, device); }), "for the source a pointer to"));
+    CHECK(contains(text_of([&] { copy(stream, other, device); }), "for the source a pointer to"));
+    int one = 0;
+    const std::span<int> host(&one, wrapped);
+    CHECK(contains(text_of([&] { copy_and_wait(stream, device, host); }), "for the source a pointer to"));
+    CHECK(contains(text_of([&] { copy_and_wait(stream, host, device); }), "for the source a pointer to"));
+    CHECK(contains(text_of([&] { fill(stream, device, 1); }), "fill: for the memory a pointer to"));
+    CHECK(contains(text_of([&] { fill_bytes(stream, device, 1); }), "fill_bytes: for the memory a pointer"));
+    // Elements of one byte can be counted, and would go on behind the last address.
+    const DeviceSpan<std::byte, B> bytes{reinterpret_cast<std::byte*>(all.device.data()), ~std::size_t{0}};
+    CHECK(contains(text_of([&] { fill_bytes(stream, bytes, 1); }), "elements of 1 byte each was given"));
+    CHECK(contains(text_of([&] { (void)PitchedSpan(device, 2, 2); }),
+                   "a pitched span: for its memory a pointer to"));
+    CHECK(text_of([&] { (void)PitchedSpan(all.device, 2, 1, wrapped); }) ==
+          "a pitched span has a pitch of " + std::to_string(wrapped) +
+              " elements of 4 bytes each; expected no more than any memory holds");
+    (void)PitchedSpan(all.device, 5, 1, wrapped - 2);
+    stream.sync();
+}
+
 TEST_CASE_TEMPLATE("nodes of a graph, and pairs, are not made of no memory", B, TestBackend) {
     Memory<B> all;
     BasicGraphBuilder<B> builder;
@@ -69,6 +103,12 @@ TEST_CASE_TEMPLATE("nodes of a graph, and pairs, are not made of no memory", B, 
                    "a copy node: for the destination a null pointer"));
     CHECK(contains(text_of([&] { executable.set(filled, all.no_device, 1); }),
                    "a fill node: for the memory a null"));
+    const DeviceSpan<int, B> device{all.device.data(), wrapped};
+    const PinnedSpan<int, B> pinned{all.pinned.data(), wrapped};
+    CHECK(contains(text_of([&] { (void)builder.copy(device, pinned); }), "a copy node: for the source a"));
+    CHECK(contains(text_of([&] { (void)builder.fill(device, 0); }), "a fill node: for the memory a pointer"));
+    CHECK(contains(text_of([&] { executable.set(copied, device, pinned); }), "for the source a pointer to"));
+    CHECK(contains(text_of([&] { executable.set(filled, device, 1); }), "for the memory a pointer to"));
     using Pair = PingPong<int, B>;
     CHECK(contains(text_of([&] { Pair pair(all.no_device, all.device); }),
                    "a ping-pong pair: for the first buffer a null pointer to 5 elements"));

@@ -317,4 +317,20 @@ TEST_CASE("a packer refuses a null pointer to values") {
     CHECK(contains(text_of([&] { column.pack(packer, std::vector{none}); }), "for a row a null pointer"));
 }
 
+TEST_CASE("a packer refuses more values than any memory holds") {
+    RaggedPacker<char, B> packer(RaggedCapacity{4, 10});
+    const char value = 'a';
+    packer.add_row({&value, 1});
+    // As a number with a sign the length is below 0.
+    const std::span<const char> most(&value, std::size_t{1} << 63);
+    const std::string needed = "RaggedPacker: 2 rows and 9223372036854775807 values are needed, and room for "
+                               "4 rows and 10 values is "
+                               "available";
+    CHECK(text_of([&] { packer.add_row(most); }) == needed);
+    CHECK(packer.size() == 1);
+    CHECK(text_of([&] { packer.pack(std::vector{most, most}); }) == needed);
+    const std::vector<std::int64_t> halves{std::int64_t{1} << 62, std::int64_t{1} << 62};
+    CHECK(text_of([&] { packer.pack_padded(most, std::int64_t{1} << 62, halves); }) == needed);
+}
+
 } // namespace ragged_packer_refusals

@@ -18,8 +18,8 @@ using MemoryElement = detail::ElementOf<Memory>;
 /// unchanged, until the stream has got there. From pinned to pinned memory a thread of the host's copies, as a callable
 /// given to `BasicStreamRef::enqueue`.
 ///
-/// Throws `Error` when the lengths differ, one side is a null pointer with a length, both overlap and are not the same, or the call
-/// fails.
+/// Throws `Error` when the lengths differ, one side is a null pointer with a length or longer than any memory, both overlap and are
+/// not the same, or the call fails.
 /// @{
 template <Backend B, class To, class From>
 void copy(BasicStreamRef<B> stream, To&& to, const From& from);
@@ -41,8 +41,8 @@ void copy_and_wait(const BasicStream<B>& stream, To&& to, const From& from) {
 /// @}
 
 /// Sets every byte of `to`, device memory of the stream's backend, to `value` in the order of `stream`, without
-/// waiting. `to` must stay alive until the stream has got there. Throws `Error` when `to` is a null pointer with a length, or the call
-/// fails.
+/// waiting. `to` must stay alive until the stream has got there. Throws `Error` when `to` is a null pointer with a length or longer
+/// than any memory, or the call fails.
 /// @{
 template <Backend B, class To>
 void fill_bytes(BasicStreamRef<B> stream, To&& to, unsigned char value);
@@ -54,8 +54,8 @@ void fill_bytes(const BasicStream<B>& stream, To&& to, unsigned char value) {
 
 /// Sets every element of `to`, device memory of the stream's backend, to `value` in the order of `stream`, without
 /// waiting. Elements are trivially copyable and of 1, 2 or 4 bytes. `to` must stay alive until the stream has got there.
-/// Throws `Error` when `to` is a null pointer with a length, does not begin at a multiple of its elements' size, is a buffer of another
-/// device than the stream's, or the call fails.
+/// Throws `Error` when `to` is a null pointer with a length or longer than any memory, does not begin at a multiple of its elements'
+/// size, is a buffer of another device than the stream's, or the call fails.
 /// @{
 template <Backend B, class To>
 void fill(BasicStreamRef<B> stream, To&& to, const MemoryElement<To>& value);

@@ -29,8 +29,8 @@ public:
     using backend = typename Span::backend;           ///< Whose memory it is.
     using element_type = typename Span::element_type; ///< Of the elements; const where they may only be read.
 
-    /// Rows in `memory`, from its first element on. Throws `Error` where the pitch is less than the columns, or the memory is a
-    /// null pointer or does not hold them all; what is behind the last row's last column need not be there.
+    /// Rows in `memory`, from its first element on. Throws `Error` where the pitch is less than the columns or longer than any memory,
+    /// or the memory is a null pointer or does not hold them all; what is behind the last row's last column need not be there.
     PitchedSpan(Span memory, std::size_t columns, std::size_t rows, std::size_t pitch)
         : data_(memory.data()), columns_(columns), rows_(rows), pitch_(pitch) {
         require_room(memory.size());

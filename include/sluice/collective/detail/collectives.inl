@@ -76,8 +76,8 @@ void enqueue_collective(BasicStreamRef<B> stream, const Communicator<B>& communi
     require_reduction(reduction);
     require_average(name_of(kind), reduction, collective_element<T>());
     require_same_device(stream, name_of(kind), "the communicator's rank", end.device());
-    require_memory(name_of(kind), "the input", in.data(), in.size());
-    require_memory(name_of(kind), "the output", out.data(), out.size());
+    require_memory(name_of(kind), "the input", piece_of_span(in));
+    require_memory(name_of(kind), "the output", piece_of_span(out));
     require_sides_apart(kind, end.rank(), {reinterpret_cast<const std::byte*>(in.data()), in.bytes()},
                         {reinterpret_cast<const std::byte*>(out.data()), out.bytes()});
     end.checks().enqueued(stream, name_of(kind), in, out);
@@ -126,7 +126,9 @@ void all_gather(BasicStreamRef<B> stream, const Communicator<B>& communicator, c
     const auto from = detail::collective_span<B>(in);
     const auto to = detail::collective_span<B>(out);
     const auto ranks = static_cast<std::size_t>(communicator.ranks());
-    detail::require_lengths(detail::CollectiveKind::all_gather, from.size(), to.size(), from.size() * ranks);
+    constexpr std::size_t most = ~std::size_t{0}; // more than any output holds
+    detail::require_lengths(detail::CollectiveKind::all_gather, from.size(), to.size(),
+                            from.size() > most / ranks ? most : from.size() * ranks);
     detail::enqueue_collective(stream, communicator, detail::CollectiveKind::all_gather, from, to,
                                from.size(), Reduction::sum, 0);
 }

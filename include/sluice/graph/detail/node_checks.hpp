@@ -63,7 +63,7 @@ auto fill_node_span(To&& to) {
                   "sluice: the elements that a fill node writes are const");
     if (span.size() == 0)
         throw Error("a fill node needs at least 1 element, got none");
-    require_memory("a fill node", "the memory", span.data(), span.size());
+    require_memory("a fill node", "the memory", piece_of_span(span));
     return span;
 }
 

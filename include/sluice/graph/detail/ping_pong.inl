@@ -59,8 +59,8 @@ DeviceSpan<T, B> PingPong<T, B>::front_and_wait(BasicStreamRef<B> stream) const 
 
 template <class T, Backend B>
 void PingPong<T, B>::keep(DeviceSpan<T, B> first, DeviceSpan<T, B> second) {
-    detail::require_memory("a ping-pong pair", "the first buffer", first.data(), first.size());
-    detail::require_memory("a ping-pong pair", "the second buffer", second.data(), second.size());
+    detail::require_memory("a ping-pong pair", "the first buffer", detail::piece_of_span(first));
+    detail::require_memory("a ping-pong pair", "the second buffer", detail::piece_of_span(second));
     const bool same = first.data() == second.data() && !first.empty();
     const bool overlap =
         detail::overlap({first.data(), first.size(), sizeof(T)}, {second.data(), second.size(), sizeof(T)});

@@ -43,12 +43,13 @@ SLUICE_BODY void throw_copy_overlap(const char* call) {
 /// many elements on both.
 template <class ToSpan, class FromSpan>
 SLUICE_ALWAYS_INLINE inline void require_sides(const char* call, const ToSpan& to, const FromSpan& from) {
-    require_memory(call, "the source", from.data(), from.size());
-    require_memory(call, "the destination", to.data(), to.size());
+    const Piece read = piece_of_span(from);
+    const Piece written = piece_of_span(to);
+    require_memory(call, "the source", read);
+    require_memory(call, "the destination", written);
     if constexpr ((memory_kind_of<ToSpan> == MemoryKind::device) ==
                   (memory_kind_of<FromSpan> == MemoryKind::device)) {
-        constexpr std::size_t size = sizeof(typename ToSpan::element_type);
-        if (overlap_in_part({to.data(), to.size(), size}, {from.data(), from.size(), size})) [[unlikely]]
+        if (overlap_in_part(written, read)) [[unlikely]]
             throw_copy_overlap(call);
     }
 }
@@ -142,7 +143,7 @@ void fill_bytes(BasicStreamRef<B> stream, To&& to, unsigned char value) {
     if constexpr (on_device && writable) {
         if (to_span.empty())
             return;
-        detail::require_memory("fill_bytes", "the memory", to_span.data(), to_span.size());
+        detail::require_memory("fill_bytes", "the memory", detail::piece_of_span(to_span));
         detail::require_memory_of(stream, "fill_bytes", to);
         B::fill_bytes(to_span.data(), value, to_span.bytes(), stream.get());
     }
@@ -169,7 +170,7 @@ void fill(BasicStreamRef<B> stream, To&& to, const MemoryElement<To>& value) {
     if constexpr (on_device && writable && plain && fits && FillBackend<B>) {
         if (to_span.empty())
             return;
-        detail::require_memory("fill", "the memory", to_span.data(), to_span.size());
+        detail::require_memory("fill", "the memory", detail::piece_of_span(to_span));
         detail::require_memory_of(stream, "fill", to);
         if (reinterpret_cast<std::uintptr_t>(to_span.data()) % sizeof(Element) != 0) {
             detail::throw_misaligned_fill(sizeof(Element));

@@ -53,7 +53,11 @@ requires(detail::memory_kind_of<Span> !=
         throw Error("a pitched span of " + detail::size_text(columns_, rows_) + " elements with a pitch of " +
                     std::to_string(pitch_) + " does not fit into the " + std::to_string(size) +
                     " that there are");
-    detail::require_memory("a pitched span", "its memory", data_, size);
+    detail::require_memory("a pitched span", "its memory", {data_, size, sizeof(element_type)});
+    if (pitch_ > ~std::size_t{0} / sizeof(element_type)) // of one row, which has none behind it
+        throw Error("a pitched span has a pitch of " + detail::counted(pitch_, "element") + " of " +
+                    detail::counted(sizeof(element_type), "byte") +
+                    " each; expected no more than any memory holds");
 }
 
 template <class Span>

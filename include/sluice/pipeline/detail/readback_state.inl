@@ -118,9 +118,9 @@ void ReadbackState<B>::push(BasicStreamRef<B> stream, const void* values, std::s
         throw Error("readback: " + std::to_string(length->size()) +
                     " lengths were pushed with a result; expected 1");
     }
-    require_memory("readback", "the values", values, size);
+    require_memory("readback", "the values", {values, size, value_bytes_});
     if (length != nullptr)
-        require_memory("readback", "the length", length->data(), 1);
+        require_memory("readback", "the length", piece_of_span(*length));
     if (records(stream)) {
         push_captured(stream, values, size, length);
         return;

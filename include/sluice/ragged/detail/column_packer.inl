@@ -36,7 +36,7 @@ void RaggedColumnPacker<U, B>::pack(const RaggedPacker<T, B>& shape, const Rows&
                             detail::counted(values.size(), "value") + ", and the row that it shares " +
                             std::to_string(expected) + "; expected the same");
             }
-            detail::require_memory("RaggedColumnPacker", "a row", values.data(), values.size());
+            detail::require_memory("RaggedColumnPacker", "a row", detail::piece_of_span(values));
             if (!values.empty())
                 std::memcpy(data() + offsets[row], values.data(), values.size_bytes());
         }
@@ -57,7 +57,7 @@ void RaggedColumnPacker<U, B>::pack_values(const RaggedPacker<T, B>& shape, std:
         throw Error("RaggedColumnPacker: " + detail::there_are(values.size(), "value") + ", and " +
                     std::to_string(shape.size()) + " in the rows that it shares; expected the same");
     }
-    detail::require_memory("RaggedColumnPacker", "the values", values.data(), values.size());
+    detail::require_memory("RaggedColumnPacker", "the values", detail::piece_of_span(values));
     if (!values.empty())
         std::memcpy(data(), values.data(), values.size_bytes());
     size_ = shape.size();

@@ -68,9 +68,9 @@ void RaggedPacker<T, B>::append(const T* values, std::int64_t count) noexcept {
 
 template <class T, Backend B>
 void RaggedPacker<T, B>::add_row(std::span<const T> row) {
-    const auto count = static_cast<std::int64_t>(row.size());
-    require_room(rows() + 1, size() + count);
-    detail::require_memory("RaggedPacker::add_row", "the row", row.data(), row.size());
+    const std::int64_t count = detail::ragged_number(row.size());
+    require_room(rows() + 1, detail::ragged_sum(size(), count));
+    detail::require_memory("RaggedPacker::add_row", "the row", detail::piece_of_span(row));
     block_.wait();
     block_.changes();
     append(row.data(), count);
@@ -88,22 +88,22 @@ void RaggedPacker<T, B>::pack(const Rows& rows) {
     std::int64_t total = 0;
     for (const auto& row : rows) {
         ++count;
-        total += static_cast<std::int64_t>(std::span<const T>(row).size());
+        total = detail::ragged_sum(total, detail::ragged_number(std::span<const T>(row).size()));
     }
     require_room(count, total);
     // A range that makes its rows when it is asked for them may make others this time.
     try {
         for (const auto& row : rows) {
             const std::span<const T> values(row);
-            const auto length = static_cast<std::int64_t>(values.size());
+            const std::int64_t length = detail::ragged_number(values.size());
             if (!fits(1, length)) {
                 throw Error("RaggedPacker::pack: the range had " + detail::ragged_amount({count, total}) +
                             " when it was counted, and gave others when they were packed: at least " +
-                            detail::ragged_amount({this->rows() + 1, size() + length}) +
+                            detail::ragged_amount({this->rows() + 1, detail::ragged_sum(size(), length)}) +
                             " are needed, and room for " + detail::ragged_amount(capacity_) +
                             " is available; give it rows that stay the same");
             }
-            detail::require_memory("RaggedPacker::pack", "a row", values.data(), values.size());
+            detail::require_memory("RaggedPacker::pack", "a row", detail::piece_of_span(values));
             append(values.data(), length);
         }
     } catch (...) {
@@ -116,9 +116,9 @@ template <class T, Backend B>
 template <IntegerRange Lengths>
 void RaggedPacker<T, B>::pack(std::span<const T> values, const Lengths& lengths) {
     clear();
-    detail::require_memory("RaggedPacker::pack", "the values", values.data(), values.size());
+    detail::require_memory("RaggedPacker::pack", "the values", detail::piece_of_span(values));
     const auto all = std::span(lengths);
-    const auto total = static_cast<std::int64_t>(values.size());
+    const std::int64_t total = detail::ragged_number(values.size());
     std::int64_t left = total;
     for (std::size_t row = 0; row < all.size(); ++row) {
         const std::int64_t length = detail::ragged_number(all[row]);
@@ -150,10 +150,10 @@ template <class T, Backend B>
 template <IntegerRange Offsets>
 void RaggedPacker<T, B>::pack_offsets(std::span<const T> values, const Offsets& offsets) {
     clear();
-    detail::require_memory("RaggedPacker::pack_offsets", "the values", values.data(), values.size());
+    detail::require_memory("RaggedPacker::pack_offsets", "the values", detail::piece_of_span(values));
     using Offset = std::remove_cv_t<typename decltype(std::span(offsets))::element_type>;
     const auto all = std::span<const Offset>(offsets);
-    const auto total = static_cast<std::int64_t>(values.size());
+    const std::int64_t total = detail::ragged_number(values.size());
     (void)detail::require_offsets("RaggedPacker::pack_offsets", all, total);
     require_room(static_cast<std::int64_t>(all.size()) - 1, total);
     for (std::size_t row = 0; row + 1 < all.size(); ++row) {
@@ -166,7 +166,7 @@ template <class T, Backend B>
 template <IntegerRange Ids>
 void RaggedPacker<T, B>::pack_row_ids(std::span<const T> values, const Ids& row_ids, std::int64_t rows) {
     clear();
-    detail::require_memory("RaggedPacker::pack_row_ids", "the values", values.data(), values.size());
+    detail::require_memory("RaggedPacker::pack_row_ids", "the values", detail::piece_of_span(values));
     const auto ids = std::span(row_ids);
     if (ids.size() != values.size()) {
         throw Error("RaggedPacker::pack_row_ids: " + detail::there_are(ids.size(), "row id") + " and " +
@@ -188,7 +188,7 @@ void RaggedPacker<T, B>::pack_row_ids(std::span<const T> values, const Ids& row_
     }
     if (rows < 0)
         throw Error("RaggedPacker::pack_row_ids: there cannot be " + detail::counted(rows, "row"));
-    require_room(rows, static_cast<std::int64_t>(values.size()));
+    require_room(rows, detail::ragged_number(values.size()));
     std::size_t begin = 0;
     for (std::int64_t row = 0; row < rows; ++row) {
         std::size_t end = begin;
@@ -217,7 +217,7 @@ template <class T, Backend B>
 template <IntegerRange Lengths>
 void RaggedPacker<T, B>::pack_padded(std::span<const T> padded, std::int64_t width, const Lengths& lengths) {
     clear();
-    detail::require_memory("RaggedPacker::pack_padded", "the padded array", padded.data(), padded.size());
+    detail::require_memory("RaggedPacker::pack_padded", "the padded array", detail::piece_of_span(padded));
     const auto all = std::span(lengths);
     detail::require_padded("RaggedPacker::pack_padded", padded.size(), width, all.size());
     std::int64_t total = 0;
@@ -227,7 +227,7 @@ void RaggedPacker<T, B>::pack_padded(std::span<const T> padded, std::int64_t wid
             throw Error("RaggedPacker::pack_padded: row " + std::to_string(row) + " has a length of " +
                         std::to_string(all[row]) + "; expected 0 to the width, " + std::to_string(width));
         }
-        total += length;
+        total = detail::ragged_sum(total, length);
     }
     require_room(static_cast<std::int64_t>(all.size()), total);
     for (std::size_t row = 0; row < all.size(); ++row)
@@ -238,7 +238,7 @@ template <class T, Backend B>
 template <IntegerRange Mask>
 void RaggedPacker<T, B>::pack_masked(std::span<const T> padded, std::int64_t width, const Mask& mask) {
     clear();
-    detail::require_memory("RaggedPacker::pack_masked", "the padded array", padded.data(), padded.size());
+    detail::require_memory("RaggedPacker::pack_masked", "the padded array", detail::piece_of_span(padded));
     const auto real = std::span(mask);
     if (width < 1) {
         throw Error("RaggedPacker::pack_masked: rows have a width of " + std::to_string(width) +

@@ -36,6 +36,12 @@ constexpr std::int64_t ragged_number(Integer given) noexcept {
     return static_cast<std::int64_t>(given);
 }
 
+/// The sum of two numbers that are 0 or more. One that 64 bits with a sign do not hold comes out as the largest that they do.
+constexpr std::int64_t ragged_sum(std::int64_t a, std::int64_t b) noexcept {
+    constexpr auto most = (std::numeric_limits<std::int64_t>::max)();
+    return b > most - a ? most : a + b;
+}
+
 /// Throws `Error` unless `offsets` are those of rows that hold `values` values in all. Returns the longest
 /// row's length. `who` begins the sentence.
 template <class Offset>

@@ -30,8 +30,7 @@ sluice::detail::Piece piece_of(Touched<T> touched) noexcept {
 /// Throws `Error` where there is no memory for elements that an operation reads or writes.
 template <class T>
 void require_there(const char* operation, const char* what, Touched<T> given) {
-    const sluice::detail::Piece piece = piece_of(given);
-    sluice::detail::require_memory({"ragged::", operation}, what, piece.data, piece.count);
+    sluice::detail::require_memory({"ragged::", operation}, what, piece_of(given));
 }
 /// Throws `Error` where memory that an operation writes is not there, or is also what it reads in another order, or writes besides.
 template <class T, class U>

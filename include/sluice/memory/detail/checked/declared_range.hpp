@@ -2,13 +2,14 @@
 #pragma once
 
 #include <sluice/backend/detail/checked/interface.hpp>
+#include <sluice/backend/detail/memory_pieces.hpp>
 #include <sluice/memory/detail/placed_span.hpp>
 
 namespace sluice::detail {
 
 template <class Span>
 checked::Range range_of_span(const Span& span, bool writes) {
-    return {static_cast<checked::Key>(span.data()), span.size() * sizeof(*span.data()), writes};
+    return {static_cast<checked::Key>(span.data()), addressable_bytes(piece_of_span(span)), writes};
 }
 
 /// All bytes of a buffer, a span, a contiguous range, or of what has a `block()` or `values()`.

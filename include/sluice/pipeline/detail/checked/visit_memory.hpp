@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include <sluice/backend/detail/checked/interface.hpp>
+#include <sluice/backend/detail/memory_pieces.hpp>
 #include <sluice/graph/detail/call_ref.hpp>
 #include <sluice/memory/detail/checked/declared_range.hpp>
 #include <sluice/pipeline/detail/boundary/batch_key.hpp>
@@ -21,8 +22,8 @@ inline constexpr bool is_span_of_constants = requires {
 /// The bytes of a contiguous range's elements, in ordinary memory of the host's.
 template <class T>
 checked::Range range_of_elements(const T& range) {
-    checked::Range bytes{std::to_address(std::begin(range)),
-                         element_count(range) * sizeof(*std::begin(range))};
+    const Piece piece{std::to_address(std::begin(range)), element_count(range), sizeof(*std::begin(range))};
+    checked::Range bytes{piece.data, addressable_bytes(piece)};
     bytes.on_host = true;
     return bytes;
 }

@@ -33,7 +33,7 @@ void tell_touched([[maybe_unused]] BasicStreamRef<B> stream, [[maybe_unused]] co
     (require_there(operation, "an operand or a result", all), ...);
     if constexpr (sluice::detail::IsChecked<B>::value) {
         const sluice::detail::checked::Range ranges[] = {
-            {all.data, static_cast<std::size_t>(all.count) * sizeof(Ts), !std::is_const_v<Ts>}...};
+            {all.data, addressable_bytes(piece_of(all)), !std::is_const_v<Ts>}...};
         sluice::detail::checked::accesses(sluice::detail::checked::key_of(stream.get()), ranges,
                                           sizeof...(Ts), sluice::detail::checked::Op::rows, operation);
     }
@@ -46,13 +46,12 @@ void tell_rows([[maybe_unused]] BasicStreamRef<B> stream, [[maybe_unused]] const
     (require_shape_kept(operation, rows, others), ...);
     if constexpr (sluice::detail::IsChecked<B>::value) {
         using sluice::detail::checked::Range;
-        const auto bytes = [](std::int64_t count, std::size_t size) {
-            return static_cast<std::size_t>(count) * size;
-        };
-        const Range ranges[] = {{rows.values(), bytes(rows.value_capacity(), sizeof(T)), !std::is_const_v<T>},
-                                {rows.offsets(), bytes(rows.row_capacity() + 1, sizeof(std::int64_t))},
-                                {rows.counts_pointer(), sizeof(RaggedCounts)},
-                                {others.data, bytes(others.count, sizeof(Ts)), !std::is_const_v<Ts>}...};
+        const auto bytes = [](const auto& memory) { return addressable_bytes(piece_of(memory)); };
+        const Range ranges[] = {
+            {rows.values(), bytes(touched(rows.values(), rows.value_capacity())), !std::is_const_v<T>},
+            {rows.offsets(), bytes(touched(rows.offsets(), rows.row_capacity() + 1))},
+            {rows.counts_pointer(), sizeof(RaggedCounts)},
+            {others.data, bytes(others), !std::is_const_v<Ts>}...};
         sluice::detail::checked::accesses(sluice::detail::checked::key_of(stream.get()), ranges,
                                           3 + sizeof...(Ts), sluice::detail::checked::Op::rows, operation);
     }
