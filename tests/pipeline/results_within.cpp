@@ -121,6 +121,10 @@ TEST_CASE("run: a stop request, or a fill on the loop's thread, that submits or 
                                       : "run: a batch was submitted within the loop over results"));
                 CHECK(given <= 4); // None behind the batch that was not the loop's.
                 CHECK_FALSE(pipeline.failed());
+                std::size_t rest = 0;
+                for ([[maybe_unused]] const auto& result : pipeline.run(source))
+                    ++rest;
+                CHECK(rest == (fills ? 15 : 16)); // Lost is the batch alone that was being filled.
             }
         }
     });

@@ -169,6 +169,8 @@ void Results<Pipe, Source, Out, Stop>::submit_ahead() {
         static_cast<std::size_t>(pipeline_.options().slots) * pipeline_.core().batches_a_result();
     while (!ended_ && pipeline_.submitted() - pipeline_.core().results_left().next < most) {
         ended_ = asked_to_stop(); // What has been submitted is still to come then.
+        // Before a batch is taken, which would be lost.
+        require_own();
         if (!ended_) {
             read_.wait(); // Asking for the next batch may fill this one again.
             try {
