@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <sluice/backend/detail/host/branches.hpp>
+
 #include "backend/host_graph.hpp"
 #include "support/doctest.hpp"
 #include "support/error_text.hpp"

@@ -45,6 +45,8 @@ public:
     void take_back(const Entry& entry) noexcept;
     /// The semaphore begins anew, or goes.
     void forget(const void* semaphore) noexcept;
+    /// The stream goes, which may not have come to its waits yet, and another one may come by its handle: they are not that one's.
+    void forget_stream(const void* stream) noexcept;
     /// The semaphore goes: ends waits for what no stream will signal.
     void end_waits(const void* semaphore) noexcept;
     /// Waits until no stream for which `ours(context, stream)` waits for what no stream will signal. If for a second no thread signals

@@ -58,6 +58,14 @@ SLUICE_BODY void SemaphoreWaits::forget(const void* semaphore) noexcept {
     }
 }
 
+SLUICE_BODY void SemaphoreWaits::forget_stream(const void* stream) noexcept {
+    const std::lock_guard lock(mutex_);
+    for (Entry& entry : entries_) {
+        if (entry.waits && entry.stream == stream)
+            entry.stream = this; // which is no stream; null is the default one on CUDA
+    }
+}
+
 // Whether the semaphore has been raised so far, or a stream will do so.
 SLUICE_BODY bool SemaphoreWaits::is_over(const Entry& entry) const {
     if (at_least(entry.calls->value(entry.semaphore), entry.value))

@@ -11,6 +11,7 @@
 #include <sluice/backend/detail/cuda/ring_copies.inl>
 #include <sluice/backend/detail/cuda/semaphore.inl>
 #include <sluice/backend/detail/cuda/shares.inl>
+#include <sluice/backend/detail/semaphore_waits.hpp>
 
 namespace sluice {
 
@@ -71,6 +72,7 @@ SLUICE_BODY UncheckedCuda::NativeStream UncheckedCuda::create_stream(const Strea
 SLUICE_BODY void UncheckedCuda::destroy_stream(NativeStream stream) noexcept {
     forget_host_stream(stream); // another one may come by its handle
     forget_stream(stream);
+    detail::SemaphoreWaits::instance().forget_stream(stream);
     (void)cudaStreamDestroy(stream);
     counts().streams.remove();
 }
