@@ -258,4 +258,88 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("Source: bad batches behind one that the caller has looked for in vain hold no place, and hide no "
+          "later one") {
+    for (const WhenAhead when_ahead : {WhenAhead::drop_oldest, WhenAhead::drop_newest}) {
+        CAPTURE(static_cast<int>(when_ahead));
+        Options options{.workers = 1, .slots = 4, .batches = 41, .when_ahead = when_ahead};
+        options.errors_in_a_row = 2;
+        std::atomic<bool> begin{false};
+        std::atomic<std::size_t> calls{0};
+        Source source{make_number,
+                      [&](std::size_t index, int& out) {
+                          while (!begin)
+                              std::this_thread::yield();
+                          fill_number(index, out);
+                          if (++calls, index % 4 > 1)
+                              refuse(index);
+                      },
+                      options};
+        CHECK_FALSE(source.newest());
+        begin = true;
+        for (int tries = 0; calls < 41 && tries < 5000; ++tries)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        CHECK(calls == 41);
+        std::size_t last = 0, handed = 0;
+        while (last != 40 && handed < 40) { // the last one may still be on its way
+            if (const auto batch = source.newest()) {
+                last = batch.index();
+                ++handed;
+            }
+        }
+        CHECK(handed <= 2);
+        CHECK(source.skipped().count == 20);
+        CHECK(source.skipped().first == 2);
+        CHECK(handed + source.dropped() == 21);
+        CHECK_FALSE(source.next());
+    }
+}
+
+TEST_CASE("Source: newest gives the last batch that is ready, also behind bad ones") {
+    std::atomic<std::size_t> calls{0};
+    Source source{make_number,
+                  [&](std::size_t index, int& out) {
+                      fill_number(index, out);
+                      if (++calls, index % 2 == 1)
+                          refuse(index);
+                  },
+                  Options{.workers = 1, .slots = 8, .batches = 6, .errors_in_a_row = 1}};
+    CHECK((!source.newest() || calls > 0)); // and now the worker is at work
+    while (calls < 6)
+        std::this_thread::yield();
+    std::size_t last = 0, handed = 0;
+    while (const auto batch = source.newest()) {
+        last = batch.index();
+        ++handed;
+    }
+    CHECK(last == 4);
+    CHECK(handed <= 2);
+    CHECK_FALSE(source.next());
+    CHECK(source.skipped().count == 3);
+}
+
+TEST_CASE("Source: one that drops ends behind more bad batches in a row than may be, whichever good ones it "
+          "drops") {
+    for (const std::size_t good : {std::size_t{1}, std::size_t{5}}) {
+        CAPTURE(good);
+        Options options{.workers = 1, .slots = 4, .batches = good + 3, .when_ahead = WhenAhead::drop_oldest};
+        options.errors_in_a_row = 2;
+        Source source{make_number,
+                      [&](std::size_t index, int& out) {
+                          fill_number(index, out);
+                          if (index >= good)
+                              refuse(index);
+                      },
+                      options};
+        const Caught error([&] {
+            while (source.next()) {
+            }
+        });
+        CHECK(error.text() == "source: 2 batches in a row were left out, and filling batch " +
+                                  std::to_string(good + 2) + " failed as well: no file " +
+                                  std::to_string(good + 2));
+        CHECK(source.skipped().count == 2);
+    }
+}
+
 } // namespace pipeline_source_skips

@@ -194,6 +194,8 @@ typename SourceCore<B>::Slot* SourceCore<B>::take(const char* call, bool waits) 
         }
         if (waits && ledger.ready.load() == 0)
             await_turn(lock);
+        if (!waits)
+            ledger.skip_all(); // The last that is ready may be behind them.
         while (!waits && ledger.ready.load() > 1)
             ledger.drop_front();
         const Slot* const slot = ledger.front();
@@ -202,17 +204,18 @@ typename SourceCore<B>::Slot* SourceCore<B>::take(const char* call, bool waits) 
             return nullptr;
         }
         if (slot->thrown != nullptr) {
-            if (ledger.skip())
+            if (ledger.may_skip(0)) {
+                ledger.skip(0);
                 continue;
+            }
             ledger.end_before(slot->index); // so that a loop around `next` ends whatever it catches
             throw_failure(*slot);
         }
         Slot& given = ledger.hand_out();
         SourceChecks<B>::taken_over(&given);
         notes_.given(given.index, asked);
-        // Slots of those that were dropped are free, and a bad one behind it may give up its own now.
-        if (!waits || ledger.may_skip())
-            ledger.mutex.changed();
+        if (!waits)
+            ledger.mutex.changed(); // Slots of those that were dropped are free.
         return &given;
     }
 }
@@ -225,14 +228,14 @@ void SourceCore<B>::await_turn(SourceGuard& lock) {
     const auto may_go_on = [&] {
         if (const Slot* const slot = ledger.front(); slot != nullptr)
             return slot->state == Slot::State::ready;
-        return (alone && ledger.may_claim()) || ledger.all_with_caller();
+        return ledger.next_index() >= ledger.end || (alone && ledger.may_claim()) || ledger.all_with_caller();
     };
     ledger.awaited = true;
     const bool in_time = ledger.mutex.wait(may_go_on, options_.timeout.count());
     ledger.awaited = false;
     if (!in_time)
         throw_late();
-    if (ledger.front() != nullptr)
+    if (ledger.front() != nullptr || ledger.next_index() >= ledger.end)
         return;
     if (!ledger.may_claim()) {
         throw Error("source: batch " + std::to_string(ledger.next_index()) +
@@ -308,10 +311,10 @@ void SourceCore<B>::require_outside(const char* call) const {
 template <Backend B>
 void SourceCore<B>::throw_failure(const Slot& slot) {
     std::string what = "source: filling batch " + std::to_string(slot.index) + " failed: ";
-    if (ledger_->skipped_in_a_row > 0)
-        what = "source: " + detail::counted(ledger_->skipped_in_a_row, "batch") +
-               (ledger_->skipped_in_a_row == 1 ? " in a row was" : " in a row were") +
-               " left out, and filling batch " + std::to_string(slot.index) + " failed as well: ";
+    if (slot.bad_before > 0)
+        what = "source: " + detail::counted(slot.bad_before, "batch") +
+               (slot.bad_before == 1 ? " in a row was" : " in a row were") + " left out, and filling batch " +
+               std::to_string(slot.index) + " failed as well: ";
     try {
         std::rethrow_exception(slot.thrown);
     } catch (...) {

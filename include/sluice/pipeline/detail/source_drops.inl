@@ -10,6 +10,7 @@ typename SourceLedger<B>::Slot& SourceLedger<B>::claim() noexcept {
     Slot& slot = take_place();
     slot.state = Slot::State::claimed;
     slot.index = claimed++;
+    slot.bad_before = std::exchange(bad_last_, 0);
     slot.behind_dropped = std::exchange(dropped_last_, false);
     line_.push(slot);
     return slot;
@@ -22,11 +23,6 @@ typename SourceLedger<B>::Slot& SourceLedger<B>::take_place() noexcept {
     for (std::size_t at = 0; at < free_.size(); ++at) {
         if (free_[at].has_been_read())
             return free_.take(at);
-    }
-    // A bad batch waits for nothing, and gives up its place before a good one does.
-    if (may_skip()) {
-        skip();
-        return free_.take(free_.size() - 1);
     }
     // The filling thread must not wait for the work that reads the others.
     if (const std::size_t at = droppable(); at < line_.size())

@@ -52,7 +52,8 @@ struct SourceSlot {
     int others = 0;              // and holds that other threads give up.
     bool was_filled = false;     // Whether ever; of checked backends.
     bool last = false;           // Whether the source ended instead of filling the slot.
-    bool behind_dropped = false; // Whether the batch before it was filled and dropped.
+    std::size_t bad_before = 0;  // Bad batches in a row right before it, which have been left out.
+    bool behind_dropped = false; // Whether a good one was dropped right behind the one before it in line.
     std::exception_ptr thrown;
     bool thrown_by_fill = false; // Rather than by the wait for what reads the slot.
     std::exception_ptr unsafe;   // Set when work may read the slot whose end nothing tells.
@@ -119,10 +120,8 @@ public:
     // With the mutex held:
     // -------------------------------------------------------------------------------------------------------------
 
-    /// Whether there is a slot for a further batch: a free one, or one whose batch can be dropped, or was bad.
-    bool may_claim() const noexcept {
-        return free_.size() > 0 || droppable() < line_.size() || (drops && may_skip());
-    }
+    /// Whether there is a slot for a further batch: a free one, or one whose batch can be dropped.
+    bool may_claim() const noexcept { return free_.size() > 0 || droppable() < line_.size(); }
     /// Whether no slot can become free unless the caller's thread gives one up.
     bool all_with_caller() const noexcept;
     /// The slot that has been free for longest becomes that of batch `claimed`. Where batches may be dropped: one that need not be
@@ -136,10 +135,12 @@ public:
     void settle(Slot& slot, bool filled, std::exception_ptr exception) noexcept;
     /// The first in line goes to the caller.
     Slot& hand_out() noexcept;
-    /// Whether the first in line has failed, and may be left out.
-    bool may_skip() const noexcept;
-    /// Leaves the first in line out, which has failed; false where there may be no more.
-    bool skip();
+    /// Whether the one there in line has failed, and may be left out. All before it are good ones.
+    bool may_skip(std::size_t at) const noexcept;
+    /// Leaves it out.
+    void skip(std::size_t at);
+    /// Leaves all out that may be, up to the first in line of which it is not known yet.
+    void skip_all();
     /// The first in line is dropped.
     void drop_front() noexcept;
     /// Drops what has been filled of the batches from `index` on.
@@ -185,9 +186,8 @@ public:
     Atomic<std::size_t> ready;
     /// Batches that were filled, and that are not handed out.
     Atomic<std::size_t> dropped;
-    std::size_t errors_in_a_row = 0; // That may be left out; how many have been
-    std::size_t skipped_in_a_row = 0;
-    std::size_t skipped = 0;       // and since batch 0,
+    std::size_t errors_in_a_row = 0; // That may be left out; how many have been since batch 0,
+    std::size_t skipped = 0;
     std::size_t first_skipped = 0; // the first of these, and why.
     std::string first_error;
 
@@ -212,7 +212,8 @@ private:
     int references_ = 1;                     // The source, and slots that are held.
     List<typename B::NativeStream> readers_; // All streams that have read a slot.
     SlotRow<B> free_;                        // The longest free one first.
-    bool dropped_last_ = false;              // Whether that is so of the batch that is claimed next.
+    std::size_t bad_last_ = 0;               // `bad_before` of the batch that is claimed next,
+    bool dropped_last_ = false;              // and its `behind_dropped`.
     SlotRow<B> line_; // Of batches that are being filled, or wait for the caller, in their order.
 };
 

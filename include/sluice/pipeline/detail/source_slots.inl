@@ -122,6 +122,8 @@ void SourceLedger<B>::settle(Slot& slot, bool filled, std::exception_ptr excepti
     if (!filled && !may_go_on && slot.index < end)
         end = slot.index + 1;
     drop_from(end);
+    if (drops)
+        skip_all(); // They would take the places of good ones, and hide those behind them.
     count_ready();
 }
 
@@ -129,7 +131,6 @@ template <Backend B>
 typename SourceLedger<B>::Slot& SourceLedger<B>::hand_out() noexcept {
     Slot& slot = line_.take();
     give_to_caller(slot);
-    skipped_in_a_row = 0;
     wanted = false;
     count_ready();
     return slot;
@@ -162,20 +163,15 @@ void SourceLedger<B>::give_to_caller(Slot& slot) noexcept {
 }
 
 template <Backend B>
-bool SourceLedger<B>::may_skip() const noexcept {
-    const Slot* const slot = front();
-    return slot != nullptr && slot->state == Slot::State::ready && slot->thrown != nullptr &&
-           slot->thrown_by_fill && (slot->behind_dropped ? 0 : skipped_in_a_row) < errors_in_a_row;
+bool SourceLedger<B>::may_skip(std::size_t at) const noexcept {
+    const Slot& slot = line_[at];
+    return slot.state == Slot::State::ready && slot.thrown != nullptr && slot.thrown_by_fill &&
+           slot.bad_before < errors_in_a_row;
 }
 
 template <Backend B>
-bool SourceLedger<B>::skip() {
-    const bool may = may_skip();
-    Slot& slot = line_[0];
-    if (slot.behind_dropped)
-        skipped_in_a_row = 0;
-    if (!may)
-        return false;
+void SourceLedger<B>::skip(std::size_t at) {
+    Slot& slot = line_.take(at);
     if (skipped == 0) {
         try {
             std::rethrow_exception(slot.thrown);
@@ -185,12 +181,25 @@ bool SourceLedger<B>::skip() {
         first_skipped = slot.index;
     }
     ++skipped;
-    ++skipped_in_a_row;
+    const bool is_last = at == line_.size();
+    if (!(is_last ? dropped_last_ : line_[at].behind_dropped)) // A good one between ends the row.
+        (is_last ? bad_last_ : line_[at].bad_before) += slot.bad_before + 1;
     slot.thrown = nullptr;
-    push_free(line_.take());
+    push_free(slot);
     count_ready();
     mutex.changed();
-    return true;
+}
+
+template <Backend B>
+void SourceLedger<B>::skip_all() {
+    for (std::size_t at = 0; at < line_.size();) {
+        if (line_[at].has_batch())
+            ++at;
+        else if (may_skip(at))
+            skip(at);
+        else
+            return;
+    }
 }
 
 template <Backend B>
@@ -205,7 +214,7 @@ void SourceLedger<B>::start_over(std::size_t batches) noexcept {
         push_free(*slot);
     }
     claimed = 0;
-    skipped = skipped_in_a_row = first_skipped = 0;
+    skipped = first_skipped = bad_last_ = 0;
     first_error.clear();
     readers_.clear();
     wanted = dropped_last_ = false;
