@@ -111,6 +111,12 @@ inline std::string text_of(ImageShape shape) {
            std::to_string(shape.width);
 }
 
+/// "1 image", "2 images".
+template <class Integer>
+std::string counted(Integer number, const char* noun) {
+    return std::to_string(number) + ' ' + noun + (number == 1 ? "" : "s");
+}
+
 inline void require_image(const char* what, ImageShape shape) {
     constexpr int most = 1 << 20;
     if (shape.channels < 1 || shape.height < 1 || shape.width < 1 || shape.channels > most ||
@@ -151,8 +157,8 @@ Images<T, B>::Images(sluice::DeviceSpan<T, B> elements, ImageShape shape, Layout
     }
     if (elements.size() % each != 0 ||
         elements.size() / each > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
-        throw sluice::Error("a batch of " + std::to_string(elements.size()) +
-                            " elements was given, which is no number of images of " + detail::text_of(shape));
+        throw sluice::Error("a batch of " + detail::counted(elements.size(), "element") +
+                            " was given, which is no number of images of " + detail::text_of(shape));
     }
     count_ = static_cast<int>(elements.size() / each);
 }

@@ -233,9 +233,10 @@ ParameterSource<B>::ParameterSource(const ParameterRanges& ranges, std::uint64_t
 template <sluice::Backend B>
 void ParameterSource<B>::require_count(int count) const {
     if (size_ != static_cast<std::uint32_t>(count) && !(drawn_ && size_ == 1)) {
-        throw sluice::Error(std::to_string(size_) + (drawn_ ? " sample ids" : " sample parameters") +
-                            " were given for a batch of " + std::to_string(count) + " images; expected " +
-                            std::to_string(count) + (drawn_ ? ", or the first one's alone" : ""));
+        throw sluice::Error((drawn_ ? "sample ids for " : "sample parameters for ") +
+                            detail::counted(size_, "image") + " were given for a batch of " +
+                            std::to_string(count) + "; expected " + std::to_string(count) +
+                            (drawn_ ? ", or the first one's alone" : ""));
     }
 }
 

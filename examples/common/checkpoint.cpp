@@ -67,7 +67,7 @@ TrainingState read_state(Safetensors content, const std::string& file) {
         content.tensors.erase(losses);
     }
     if (state.losses.size() != state.step) {
-        throw BadInput(file + ": holds " + with_commas(state.losses.size()) + " losses; expected " +
+        throw BadInput(file + ": holds " + counted(state.losses.size(), "loss") + "; expected " +
                        with_commas(state.step) + ", one of each step");
     }
     state.tensors = std::move(content.tensors);

@@ -4,6 +4,8 @@
 #include <array>
 #include <string>
 
+#include <common/text.hpp>
+
 namespace examples {
 namespace {
 
@@ -80,7 +82,7 @@ std::size_t compose_detection(const IdxSplit& split, const DetectionSpec& spec, 
     require_consistent(split, spec);
     require_bytes(image.size(), image_bytes(spec), "image");
     if (boxes.size() < spec.most) {
-        reject("there is room for " + std::to_string(boxes.size()) + " boxes; expected at least " +
+        reject("there is room for " + counted(boxes.size(), "box") + "; expected at least " +
                std::to_string(spec.most));
     }
 

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <string>
 
+#include <common/text.hpp>
+
 namespace examples {
 namespace canvas {
 
@@ -14,8 +16,8 @@ void reject(const std::string& what) { throw std::invalid_argument("digit canvas
 void require_bytes(std::size_t found, std::size_t expected, const char* what) {
     if (found == expected)
         return;
-    reject(std::string{"the "} + what + " span holds " + std::to_string(found) + " bytes; expected " +
-           std::to_string(expected));
+    reject(std::string{"the "} + what + " span holds " + counted(found, "byte") + "; expected " +
+           with_commas(expected));
 }
 
 void require_usable(const IdxSplit& split, std::size_t height, std::size_t width, std::size_t digit) {
@@ -27,9 +29,8 @@ void require_usable(const IdxSplit& split, std::size_t height, std::size_t width
         reject("a digit of side " + std::to_string(digit) + " does not fit; expected 1 to the canvas's side");
     }
     if (split.images.count == 0 || split.images.count != split.labels.values.size()) {
-        reject("the split holds " + std::to_string(split.images.count) + " images and " +
-               std::to_string(split.labels.values.size()) +
-               " labels; expected as many of both, at least one");
+        reject("the split holds " + counted(split.images.count, "image") + " and " +
+               counted(split.labels.values.size(), "label") + "; expected as many of both, at least one");
     }
 }
 

@@ -17,6 +17,7 @@
 #include <common/bad_input.hpp>
 #include <common/fnv1a.hpp>
 #include <common/processes.hpp>
+#include <common/text.hpp>
 #include <sluice/collective.hpp>
 #include <sluice/memory.hpp>
 
@@ -80,8 +81,9 @@ std::vector<sluice::Communicator<B>> make_ranks(int gpus) {
         return result;
     }
     if (gpus > B::device_count()) {
-        throw BadInput("--gpus: expected at most the " + std::to_string(B::device_count()) +
-                       " devices that there are, not " + std::to_string(gpus));
+        throw BadInput("--gpus: expected at most the " +
+                       counted(static_cast<unsigned>(B::device_count()), "device") + " that there are, not " +
+                       std::to_string(gpus));
     }
     std::vector<int> devices(static_cast<std::size_t>(gpus));
     std::iota(devices.begin(), devices.end(), 0);

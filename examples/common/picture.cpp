@@ -6,6 +6,7 @@
 #include <string>
 
 #include <common/files.hpp>
+#include <common/text.hpp>
 
 namespace examples {
 namespace {
@@ -15,8 +16,8 @@ constexpr std::size_t largest_side = 65535;
 void require_size(std::size_t found, std::size_t expected, const char* what) {
     if (found == expected)
         return;
-    throw std::invalid_argument(std::string{what} + ": " + std::to_string(found) + " bytes given, expected " +
-                                std::to_string(expected));
+    throw std::invalid_argument(std::string{what} + ": " + counted(found, "byte") + " given, expected " +
+                                with_commas(expected));
 }
 
 } // namespace

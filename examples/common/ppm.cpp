@@ -97,7 +97,7 @@ PlanarImage read_ppm(const fs::path& path) {
     if (size == begin + 3 * plane)
         bytes = read_bytes(path, size, wanted);
     if (bytes.size() != begin + 3 * plane) {
-        throw BadInput(path.string() + ": holds " + with_commas(size) + " bytes; expected " +
+        throw BadInput(path.string() + ": holds " + counted(size, "byte") + "; expected " +
                        with_commas(begin + 3 * plane) + " for " + with_commas(image.width) + "×" +
                        with_commas(image.height) + " pixels");
     }

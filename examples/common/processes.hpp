@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <common/bad_input.hpp>
+#include <common/text.hpp>
 #include <sluice/collective/mpi.hpp>
 
 namespace examples {
@@ -64,8 +65,9 @@ sluice::Communicator<B> make_process_rank() {
     static const sluice::MpiProcess process;
     if (!std::is_same_v<B, sluice::Host>) {
         if (process.local_rank() >= B::device_count()) {
-            throw BadInput("mpirun: expected at most " + std::to_string(B::device_count()) +
-                           " processes on this host, one for each device");
+            throw BadInput("mpirun: expected at most " +
+                           counted(static_cast<unsigned>(B::device_count()), "process") +
+                           " on this host, one for each device");
         }
         B::set_device(process.local_rank());
     }

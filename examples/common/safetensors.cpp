@@ -11,6 +11,7 @@
 
 #include <common/bad_input.hpp>
 #include <common/files.hpp>
+#include <common/text.hpp>
 
 namespace examples {
 namespace {
@@ -126,8 +127,9 @@ template <TensorElement T>
 Tensor Tensor::of(std::vector<std::size_t> shape, std::span<const T> values) {
     Tensor tensor{type_of<T>(), std::move(shape), std::vector<std::uint8_t>(values.size_bytes())};
     if (tensor.count() != values.size()) {
-        throw std::invalid_argument("a tensor's shape holds " + std::to_string(tensor.count()) +
-                                    " elements, but " + std::to_string(values.size()) + " values were given");
+        throw std::invalid_argument("a tensor's shape holds " + counted(tensor.count(), "element") +
+                                    ", but " + counted(values.size(), "value") +
+                                    (values.size() == 1 ? " was given" : " were given"));
     }
     if (!values.empty())
         std::memcpy(tensor.bytes.data(), values.data(), values.size_bytes());

@@ -4,27 +4,29 @@
 #include <stdexcept>
 #include <string>
 
+#include <common/text.hpp>
+
 namespace examples {
 
 ConfusionMatrix::ConfusionMatrix(std::size_t classes) : classes_{classes} {
     if (classes == 0 || classes > 256) {
-        throw std::invalid_argument("a confusion matrix of " + std::to_string(classes) +
-                                    " classes was asked for; expected 1 to 256");
+        throw std::invalid_argument("a confusion matrix of " + counted(classes, "class") +
+                                    " was asked for; expected 1 to 256");
     }
     counts_.resize(classes * classes);
 }
 
 void ConfusionMatrix::add(std::span<const std::uint8_t> labels, std::span<const std::uint8_t> predictions) {
     if (labels.size() != predictions.size()) {
-        throw std::invalid_argument("a confusion matrix was given " + std::to_string(labels.size()) +
-                                    " labels and " + std::to_string(predictions.size()) +
-                                    " predictions; expected as many of both");
+        throw std::invalid_argument("a confusion matrix was given " + counted(labels.size(), "label") +
+                                    " and " + counted(predictions.size(), "prediction") +
+                                    "; expected as many of both");
     }
     const auto out_of_range = [this](std::uint8_t value) { return value >= classes_; };
     if (std::any_of(labels.begin(), labels.end(), out_of_range) ||
         std::any_of(predictions.begin(), predictions.end(), out_of_range)) {
-        throw std::invalid_argument("a confusion matrix of " + std::to_string(classes_) +
-                                    " classes was given a class beyond them");
+        throw std::invalid_argument("a confusion matrix of " + counted(classes_, "class") +
+                                    " was given a class beyond them");
     }
     for (std::size_t i = 0; i < labels.size(); ++i)
         ++counts_[labels[i] * classes_ + predictions[i]];

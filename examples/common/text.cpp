@@ -14,7 +14,8 @@ std::string with_commas(std::uint64_t number) {
 }
 
 std::string counted(std::uint64_t number, const std::string& noun) {
-    return with_commas(number) + ' ' + noun + (number == 1 ? "" : "s");
+    const bool hisses = noun.ends_with('s') || noun.ends_with('x');
+    return with_commas(number) + ' ' + noun + (number == 1 ? "" : hisses ? "es" : "s");
 }
 
 std::string system_message(int error_number) { return std::generic_category().message(error_number); }

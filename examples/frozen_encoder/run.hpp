@@ -17,6 +17,7 @@
 #include <common/bad_input.hpp>
 #include <common/kernel_trace.hpp>
 #include <common/report.hpp>
+#include <common/text.hpp>
 #include <common/timelines.hpp>
 #include <common/training.hpp>
 #include <frozen_encoder/device_memory.hpp>
@@ -89,8 +90,9 @@ examples::Report begin_report(const Plan& plan, const Options& options, std::ost
     report.steps = static_cast<std::int64_t>(plan.steps);
     report.extra.emplace_back("precision", precision_name<B>(options.gemm.precision));
     out << "frozen_encoder on " << report.backend << ": " << report.device << "\n"
-        << plan.batch << " images of 3x" << plan.height << "x" << plan.width << " a batch, " << plan.steps
-        << " steps after " << plan.warmup << " of warm-up, data: " << options.data << std::endl;
+        << examples::counted(plan.batch, "image") << " of 3x" << plan.height << "x" << plan.width
+        << " a batch, " << examples::counted(plan.steps, "step") << " after " << plan.warmup
+        << " of warm-up, data: " << options.data << std::endl;
     return report;
 }
 
@@ -110,9 +112,10 @@ void load_encoder(sluice::BasicStreamRef<B> stream, nn::Encoder<B>& encoder, con
         const Pretraining pretraining = pretrain_encoder<B>(*digits, options);
         encoder.load(stream, pretraining.weights);
         report.extra.emplace_back("encoder_accuracy", pretraining.held_out_accuracy);
-        out << "encoder: trained for " << options.encoder_steps << " steps to name digits, right on "
-            << std::fixed << std::setprecision(1) << 100 * pretraining.held_out_accuracy
-            << " % of the held-out ones; frozen now" << std::endl;
+        out << "encoder: trained for "
+            << examples::counted(static_cast<std::uint64_t>(options.encoder_steps), "step")
+            << " to name digits, right on " << std::fixed << std::setprecision(1)
+            << 100 * pretraining.held_out_accuracy << " % of the held-out ones; frozen now" << std::endl;
     }
 }
 
@@ -224,8 +227,9 @@ examples::Report run_in_memory(const Options& options, std::ostream& out) {
     // The decoder, from the same first weights each time.
     const int decoder_device = options.placement.decoder_device;
     if (decoder_device >= B::device_count()) {
-        throw examples::BadInput("--decoder-device: expected one of " + std::to_string(B::device_count()) +
-                                 " devices, counted from 0, not " + std::to_string(decoder_device));
+        throw examples::BadInput("--decoder-device: expected one of " +
+                                 examples::counted(static_cast<unsigned>(B::device_count()), "device") +
+                                 ", counted from 0, not " + std::to_string(decoder_device));
     }
     std::optional<sluice::DeviceGuard<B>> there;
     there.emplace(device_of_decoder<B>(options.placement));
@@ -303,8 +307,10 @@ examples::Report run(const Options& options, std::ostream& out) {
     } catch (const std::length_error&) {
         reason = "out of memory on the host";
     }
-    throw examples::BadInput("--batch: expected a batch that fits into memory, not " +
-                             std::to_string(options.batch.value_or(8)) + " images (" + reason + ")");
+    throw examples::BadInput(
+        "--batch: expected a batch that fits into memory, not " +
+        examples::counted(static_cast<std::uint64_t>(options.batch.value_or(8)), "image") + " (" + reason +
+        ")");
 }
 
 // run_host.cpp and run_cuda.cpp instantiate it, beside each other.

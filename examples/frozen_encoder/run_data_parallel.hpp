@@ -5,6 +5,7 @@
 #include <memory>
 
 #include <common/local_ranks.hpp>
+#include <common/text.hpp>
 #include <frozen_encoder/data_parallel.hpp>
 #include <frozen_encoder/run.hpp>
 
@@ -33,7 +34,8 @@ examples::Report run_data_parallel(const Options& options, std::ostream& reporte
         [&](const sluice::Communicator<B>* communicator) {
             return make_decoder<B>(plan, options, communicator);
         });
-    out << ranks.ranks() << " ranks, each with such a batch" << std::endl;
+    out << examples::counted(static_cast<unsigned>(ranks.ranks()), "rank") << ", each with such a batch"
+        << std::endl;
     report.extra.emplace_back("ranks", std::int64_t{ranks.ranks()});
     const sluice::BasicStream<B> stream;
     load_encoder<B>(stream, ranks.encoder(0), digits.get(), options, report, out);

@@ -249,8 +249,9 @@ examples::Report run(const Options& options, std::ostream& out) {
         report.steps = static_cast<std::int64_t>(amount.steps);
         detail::Experiment<B> experiment(options, amount, report, out);
         out << '\n'
-            << batch << " images a batch, " << amount.steps << " steps after " << amount.warmup
-            << " of warm-up, data: " << options.data << std::endl;
+            << examples::counted(static_cast<unsigned>(batch), "image") << " a batch, "
+            << examples::counted(static_cast<std::uint64_t>(amount.steps), "step") << " after "
+            << amount.warmup << " of warm-up, data: " << options.data << std::endl;
         experiment.run();
         // What was measured so far is kept if the next, larger size is interrupted.
         if (options.sweep && !options.json.empty())

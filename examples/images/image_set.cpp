@@ -5,6 +5,7 @@
 #include <common/bad_input.hpp>
 #include <common/digits.hpp>
 #include <common/ppm.hpp>
+#include <common/text.hpp>
 #include <sluice/backend/error.hpp>
 #include <sluice/random/philox.hpp>
 
@@ -23,8 +24,8 @@ void require_image(const ImageSet& set, std::size_t index, std::span<const std::
     }
     if (pixels.size() != ImageSet::image_bytes) {
         throw sluice::Error("an image of 32x32 pixels needs room for " +
-                            std::to_string(ImageSet::image_bytes) + " bytes, not " +
-                            std::to_string(pixels.size()));
+                            examples::counted(ImageSet::image_bytes, "byte") + ", not " +
+                            examples::with_commas(pixels.size()));
     }
 }
 

@@ -72,7 +72,7 @@ void detail::require_normalizable(const Images<const std::uint8_t, B>& in, const
     const ImageShape expected{is_padded ? out.shape().channels : in.shape().channels, in.shape().height,
                               in.shape().width};
     if (!(out.shape() == expected) || in.count() != out.count()) {
-        throw sluice::Error("normalising " + std::to_string(in.count()) + " images of " +
+        throw sluice::Error("normalising " + augment::detail::counted(in.count(), "image") + " of " +
                             augment::detail::text_of(in.shape()) + " gives as many of the same shape, not " +
                             std::to_string(out.count()) + " of " + augment::detail::text_of(out.shape()));
     }

@@ -180,8 +180,8 @@ BilinearWeights::BilinearWeights(ImageShape from, int height, int width)
     : from_(from), down_(bilinear_weights(from.height, height)),
       across_(bilinear_weights(from.width, width)) {
     if (from.channels != channels) {
-        throw sluice::Error("images of " + std::to_string(from.channels) +
-                            " channels are to be resized; they must have 3");
+        throw sluice::Error("images of " + augment::detail::counted(from.channels, "channel") +
+                            " are to be resized; they must have 3");
     }
     augment::detail::require_image("a resize gives images", to());
 }

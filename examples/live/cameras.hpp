@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <common/text.hpp>
 #include <live/decoder.hpp>
 #include <live/options.hpp>
 #include <sluice/sluice.hpp>
@@ -233,8 +234,9 @@ public:
         std::vector<std::string> sentences;
         for (std::size_t i = 0; i < sources_.size(); ++i) {
             if (const sluice::SkippedBatches bad = sources_[i]->skipped(); bad.count > 0) {
-                sentences.push_back("camera " + std::to_string(i) + ": " + std::to_string(bad.count) +
-                                    " frames were left out; the first: " + bad.reason);
+                sentences.push_back(
+                    "camera " + std::to_string(i) + ": " + examples::counted(bad.count, "frame") +
+                    (bad.count == 1 ? " was" : " were") + " left out; the first: " + bad.reason);
             }
         }
         return sentences;

@@ -259,7 +259,7 @@ inline void print(std::ostream& out, const examples::RunResult& run, const Passe
     std::array<char, 320> text{};
     (void)std::snprintf(
         text.data(), text.size(),
-        "%s: %zu frames captured, %zu done (%.1f a second), %zu dropped, %zu missed by decoders, %zu bad\n"
+        "%s, frames: %zu captured, %zu done (%.1f a second), %zu dropped, %zu missed by decoders, %zu bad\n"
         "age in ms, from capture to the end of the last stage: median %.2f, p99 %.2f, longest %.2f, of the "
         "last %zu noted",
         run.schedule.c_str(), counts.captured, passed.done, run.steps_per_second, counts.dropped,
@@ -329,8 +329,8 @@ examples::Report run(const Options& options, std::ostream& out) {
     report.batch = 1;
     report.steps = static_cast<std::int64_t>(options.frames_of_camera());
     out << report.device << ": " << examples::counted(static_cast<std::uint64_t>(options.cameras), "camera")
-        << (options.rate > 0 ? " at " + examples::with_commas(static_cast<std::uint64_t>(options.rate)) +
-                                   " frames a second each"
+        << (options.rate > 0 ? " at " + examples::counted(static_cast<std::uint64_t>(options.rate), "frame") +
+                                   " a second each"
                              : std::string(" without a clock"))
         << ", " << photographs.shape().width << " x " << photographs.shape().height << ", decoded by "
         << (kind == DecoderKind::cpu ? "libjpeg-turbo" : "nvJPEG") << "; ResNet-18 on " << network.side()

@@ -75,7 +75,7 @@ void run_forward(const Options& options, examples::Report& report, examples::Tim
     note_sizes(report, "forward", sizes.batch, plan);
     out << "\nforward: " << examples::counted(sizes.batch, "image") << " of " << side << "x" << side << ", "
         << examples::with_commas(side * side) << " features, " << examples::with_commas(sizes.hidden)
-        << " hidden, " << sizes.max_boxes << " boxes" << std::endl;
+        << " hidden, " << examples::counted(sizes.max_boxes, "box") << std::endl;
     Table table(out, {"forward, us", "waiting", "back to back", "as a graph", "steps/s", "same bits"});
     const std::vector<std::uint8_t> bytes = random_bytes(sizes.batch * side * side, options.seed);
     const std::vector<nn::Precision> precisions =

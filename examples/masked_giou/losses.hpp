@@ -208,10 +208,10 @@ void run_losses(const Options& options, examples::Report& report, examples::Time
     report.extra.emplace_back("losses_width", static_cast<std::int64_t>(width));
     report.extra.emplace_back("formula", to_string(options.formula));
     report.extra.emplace_back("predictions", to_string(options.predictions));
-    out << "\nlosses: " << examples::counted(rows, "image") << " with room for " << width << " boxes, "
-        << examples::with_commas(boxes.boxes()) << " real ones in all (the longest row has "
-        << boxes.longest() << "), " << to_string(options.formula) << "'s formula, predictions in "
-        << to_string(options.predictions) << std::endl;
+    out << "\nlosses: " << examples::counted(rows, "image") << " with room for "
+        << examples::counted(width, "box") << ", " << examples::with_commas(boxes.boxes())
+        << " real ones in all (the longest row has " << boxes.longest() << "), " << to_string(options.formula)
+        << "'s formula, predictions in " << to_string(options.predictions) << std::endl;
 
     time_copies<B>(rows, width, boxes, plan, report, out);
     const auto with = [&]<class Formula, class P>(Formula, std::type_identity<P>) {

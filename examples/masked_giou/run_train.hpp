@@ -13,6 +13,7 @@
 
 #include <common/picture.hpp>
 #include <common/report.hpp>
+#include <common/text.hpp>
 #include <common/training.hpp>
 #include <common/workers.hpp>
 #include <masked_giou/evaluate.hpp>
@@ -66,9 +67,10 @@ void run_train(const Options& options, examples::Report& report, examples::Timel
     const examples::DetectionSpec& spec = workload.spec();
     report.batch = static_cast<std::int64_t>(plan.batch);
     report.steps = static_cast<std::int64_t>(plan.steps);
-    out << "\ntrain: " << plan.batch << " canvases of " << spec.height << "x" << spec.width
-        << " a batch, with 0 to " << spec.most << " digits each, " << plan.steps << " steps after "
-        << plan.warmup << " of warm-up, data: " << options.data << std::endl;
+    out << "\ntrain: " << examples::counted(plan.batch, "canvas") << " of " << spec.height << "x"
+        << spec.width << " a batch, with 0 to " << examples::counted(spec.most, "digit") << " each, "
+        << examples::counted(plan.steps, "step") << " after " << plan.warmup
+        << " of warm-up, data: " << options.data << std::endl;
 
     const nn::DetectorOptions sizes{.height = spec.height,
                                     .width = spec.width,
@@ -109,8 +111,9 @@ void run_train(const Options& options, examples::Report& report, examples::Timel
     report.extra.emplace_back("held_out_boxes", evaluation.iou.count());
     report.extra.emplace_back("found_at_half", evaluation.found_at_half());
     out << "held-out digits: mean IoU " << std::fixed << std::setprecision(3) << *report.mean_iou << " over "
-        << evaluation.iou.count() << " boxes, " << std::setprecision(1) << 100 * evaluation.found_at_half()
-        << " % of them found with at least 0.5" << std::endl;
+        << examples::counted(static_cast<std::uint64_t>(evaluation.iou.count()), "box") << ", "
+        << std::setprecision(1) << 100 * evaluation.found_at_half() << " % of them found with at least 0.5"
+        << std::endl;
     if (!options.picture.empty()) {
         examples::write_png(draw(evaluation, spec), options.picture);
         out << "canvases with true boxes (blue) and found ones (orange): " << options.picture << std::endl;

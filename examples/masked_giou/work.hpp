@@ -105,8 +105,9 @@ void run_work(const Options& options, examples::Report& report, std::ostream& ou
 
     note_sizes(report, "work", rows, plan);
     report.extra.emplace_back("work_width", static_cast<std::int64_t>(width));
-    out << "\nwork per box: " << examples::counted(rows, "image") << " with room for " << width
-        << " boxes; us " << (plan.as_graph ? "as graphs" : "one by one") << std::endl;
+    out << "\nwork per box: " << examples::counted(rows, "image") << " with room for "
+        << examples::counted(width, "box") << "; us " << (plan.as_graph ? "as graphs" : "one by one")
+        << std::endl;
     // The first as published, the others by how much of the room is filled.
     for (const double fill : {0.0, 0.05, 0.25, 0.5, 1.0}) {
         const BoxRows boxes = fill == 0.0 ? published_boxes(rows, width, options.seed)

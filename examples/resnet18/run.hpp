@@ -279,9 +279,9 @@ private:
     template <class Network>
     void require_classes(const Network& network) const {
         if (data_.set->classes() > network.options().classes) {
-            throw examples::BadInput("--data: expected at most " + std::to_string(network.options().classes) +
-                                     " classes for this network, not " +
-                                     std::to_string(data_.set->classes()));
+            const auto most = static_cast<std::uint64_t>(network.options().classes);
+            throw examples::BadInput("--data: expected at most " + examples::counted(most, "class") +
+                                     " for this network, not " + std::to_string(data_.set->classes()));
         }
     }
 

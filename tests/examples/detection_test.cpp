@@ -218,7 +218,7 @@ TEST_CASE("a canvas for detection that cannot be is refused with what was expect
         CHECK(text.find(part) != std::string::npos);
     };
     const DetectionSpec good;
-    has(text_of(good, 64 * 64 - 1, 4), "4095 bytes; expected 4096");
+    has(text_of(good, 64 * 64 - 1, 4), "4,095 bytes; expected 4,096");
     has(text_of(good, 64 * 64, 3), "room for 3 boxes; expected at least 4");
     has(text_of({.height = 256}, 256 * 64, 4), "at most 255");
     has(text_of({.width = 0}, 0, 4), "expected sides of 1");

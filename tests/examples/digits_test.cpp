@@ -206,10 +206,10 @@ TEST_CASE("a canvas refuses what contradicts itself") {
     const CanvasSpec good{32, 32, 16, 12, 0.5f};
     CHECK_NOTHROW(compose(split, good, 3072, 1024));
     CHECK_THROWS_WITH_AS(compose(split, good, 3071, 1024),
-                         "digit canvas: the image span holds 3071 bytes; expected 3072",
+                         "digit canvas: the image span holds 3,071 bytes; expected 3,072",
                          std::invalid_argument);
     CHECK_THROWS_WITH_AS(compose(split, good, 3072, 0),
-                         "digit canvas: the label span holds 0 bytes; expected 1024", std::invalid_argument);
+                         "digit canvas: the label span holds 0 bytes; expected 1,024", std::invalid_argument);
     CHECK_THROWS_WITH_AS(
         compose(split, {32, 32, 12, 14, 0.5f}, 3072, 1024),
         "digit canvas: cells of side 12 do not serve; expected at least the digit's side, and a "

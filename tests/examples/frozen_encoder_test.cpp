@@ -338,7 +338,7 @@ TEST_CASE("frozen_encoder says in one line what is wrong") {
     program.check_refused(" --decoder-device 1000", "--decoder-device: expected one of");
     program.check_refused(" --only half", "--only: expected encoder or decoder");
     program.check_refused(" --image 2048 --depth 1 --batch 65536 --steps 1",
-                          "--batch: expected a batch that fits into memory, not 65536 images");
+                          "--batch: expected a batch that fits into memory, not 65,536 images");
 }
 
 TEST_CASE("frozen_encoder can be graphed by Schedule::automatic" * doctest::skip(on_host())) {

@@ -56,7 +56,7 @@ TEST_CASE("the extremes") {
 TEST_CASE("metrics refuse what they cannot count") {
     ConfusionMatrix matrix{3};
     CHECK_THROWS_WITH_AS(matrix.add(Classes{0, 1}, Classes{0}),
-                         "a confusion matrix was given 2 labels and 1 predictions; expected as many of both",
+                         "a confusion matrix was given 2 labels and 1 prediction; expected as many of both",
                          std::invalid_argument);
     CHECK_THROWS_AS(matrix.add(Classes{0, 3}, Classes{0, 0}), std::invalid_argument);
     CHECK_THROWS_AS(matrix.add(Classes{0, 0}, Classes{0, 3}), std::invalid_argument);

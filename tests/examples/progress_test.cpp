@@ -38,6 +38,9 @@ TEST_CASE("numbers and lines as people read them") {
     CHECK(with_commas(1234567) == "1,234,567");
     CHECK(counted(1, "image") == "1 image");
     CHECK(counted(1500, "image") == "1,500 images");
+    CHECK(counted(2, "box") == "2 boxes");
+    CHECK(counted(0, "loss") == "0 losses");
+    CHECK(counted(1, "class") == "1 class");
     CHECK(on_one_line("a\r\n\nb\n") == "a b");
 }
 

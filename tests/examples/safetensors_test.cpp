@@ -91,7 +91,7 @@ TEST_CASE("elements are converted where no whole number changes") {
     CHECK(message_of([&] { (void)half.as<float>(); }) ==
           "a tensor holds BF16; 16-bit floating-point elements are carried as bytes, not converted");
     CHECK_THROWS_WITH_AS(tensor_of<float>({3}, {1.0f}),
-                         "a tensor's shape holds 3 elements, but 1 values were given", std::invalid_argument);
+                         "a tensor's shape holds 3 elements, but 1 value was given", std::invalid_argument);
 }
 
 TEST_CASE("a bad safetensors file") {

@@ -136,7 +136,7 @@ TEST_CASE("image sets: what cannot be is refused") {
     CHECK(error_of([&] { load(set, 3); }) == "image 3 was asked for of a set of 3");
     Image small(12);
     CHECK(error_of([&] { set.load(0, small); }) ==
-          "an image of 32x32 pixels needs room for 3072 bytes, not 12");
+          "an image of 32x32 pixels needs room for 3,072 bytes, not 12");
 
     const sluice_test::ScratchFolder folder;
     std::ofstream(folder.path() / "small.ppm", std::ios::binary) << "P6 31 40 255\n"

@@ -98,7 +98,7 @@ TEST_CASE("normalize: what does not fit is refused") {
     const Images<float, B> room(out, {3, 2, 2}, Layout::interleaved);
     CHECK(error_of([&] {
               normalize(stream.ref(), {}, {in.first(12), {3, 2, 2}, Layout::interleaved}, room);
-          }) == "normalising 1 images of 3x2x2 gives as many of the same shape, not 2 of 3x2x2");
+          }) == "normalising 1 image of 3x2x2 gives as many of the same shape, not 2 of 3x2x2");
     CHECK(error_of([&] {
               normalize(stream.ref(), {}, {in, {3, 2, 2}, Layout::planar}, room);
           }) == "normalising planar images gives planar images, not interleaved ones");
@@ -111,9 +111,9 @@ TEST_CASE("normalize: what does not fit is refused") {
         });
     };
     CHECK(from_to(3, 2, Layout::interleaved) ==
-          "normalising 1 images of 3x2x2 gives as many of the same shape, not 1 of 2x2x2");
+          "normalising 1 image of 3x2x2 gives as many of the same shape, not 1 of 2x2x2");
     CHECK(from_to(2, 3, Layout::planar) ==
-          "normalising 1 images of 2x2x2 gives as many of the same shape, not 1 of 3x2x2");
+          "normalising 1 image of 2x2x2 gives as many of the same shape, not 1 of 3x2x2");
     CHECK(error_of([] { Normalize(0.5f, 0.0f); }) ==
           "images are to be normalised with a deviation of 0.000000; it must be above 0");
     CHECK(error_of([] { Normalize(0.5f, NAN); }).starts_with("images are to be normalised with a deviation"));

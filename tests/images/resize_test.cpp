@@ -132,7 +132,7 @@ TEST_CASE("resize: is captured, and a replay reads what is there then") {
 TEST_CASE("resize: what does not fit is refused") {
     CHECK(error_of([] {
               BilinearWeights({1, 4, 4}, 8, 8);
-          }) == "images of 1 channels are to be resized; they must have 3");
+          }) == "images of 1 channel are to be resized; they must have 3");
     const Resize<B> weights(BilinearWeights({3, 2, 2}, 4, 4));
     const Stream stream;
     sluice::DeviceBuffer<std::uint8_t, B> in(24);
@@ -140,7 +140,7 @@ TEST_CASE("resize: what does not fit is refused") {
     const Images<float, B> room(out, {3, 4, 4}, Layout::planar);
     CHECK(error_of([&] {
               resize(stream.ref(), weights, {in.first(12), {3, 2, 2}, Layout::interleaved}, room);
-          }) == "a resize from 3x2x2 to 3x4x4 was given 1 images of 3x2x2 and room for 2 of 3x4x4");
+          }) == "a resize from 3x2x2 to 3x4x4 was given 1 image of 3x2x2 and room for 2 of 3x4x4");
     CHECK(error_of([&] {
               resize(stream.ref(), weights, {in, {3, 1, 4}, Layout::interleaved}, room);
           }) == "a resize from 3x2x2 to 3x4x4 was given 2 images of 3x1x4 and room for 2 of 3x4x4");

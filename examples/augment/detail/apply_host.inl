@@ -13,10 +13,9 @@ void require_fit(const C& chain, const Images<In, B>& in, const ParameterSource<
     static_assert(!std::is_const_v<Out>, "augment::apply: the images to be written are const");
     const ImageShape expected = chain.output_shape(in.shape());
     if (!(out.shape() == expected) || out.count() != in.count()) {
-        throw sluice::Error("a chain makes " + std::to_string(in.count()) + " images of " +
-                            text_of(expected) + " from those of " + text_of(in.shape()) +
-                            "; it was given room for " + std::to_string(out.count()) + " of " +
-                            text_of(out.shape()));
+        throw sluice::Error("a chain makes " + counted(in.count(), "image") + " of " + text_of(expected) +
+                            " from those of " + text_of(in.shape()) + "; it was given room for " +
+                            std::to_string(out.count()) + " of " + text_of(out.shape()));
     }
     parameters.require_count(in.count());
 }

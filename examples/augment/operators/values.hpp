@@ -125,9 +125,9 @@ SLUICE_HOST_DEVICE inline int reflected(int i, int size) {
 inline Normalize::Normalize(std::span<const float> mean, std::span<const float> deviation)
     : channels_(static_cast<int>(mean.size())) {
     if (mean.size() != deviation.size() || mean.empty() || mean.size() > most_channels) {
-        throw sluice::Error("a normalisation with " + std::to_string(mean.size()) + " means and " +
-                            std::to_string(deviation.size()) +
-                            " standard deviations was asked for; expected as many of both, 1 to 4");
+        throw sluice::Error("a normalisation with " + detail::counted(mean.size(), "mean") + " and " +
+                            detail::counted(deviation.size(), "standard deviation") +
+                            " was asked for; expected as many of both, 1 to 4");
     }
     for (std::size_t i = 0; i < most_channels; ++i) {
         const std::size_t c = i % mean.size();
@@ -143,8 +143,8 @@ inline Normalize::Normalize(std::span<const float> mean, std::span<const float> 
 
 inline ImageShape Normalize::output_shape(ImageShape in) const {
     if (channels_ != 1 && channels_ != in.channels) {
-        throw sluice::Error("a normalisation for " + std::to_string(channels_) +
-                            " channels was given images of " + std::to_string(in.channels));
+        throw sluice::Error("a normalisation for " + detail::counted(channels_, "channel") +
+                            " was given images of " + std::to_string(in.channels));
     }
     return in;
 }

@@ -17,8 +17,8 @@ HostBatch<Pixel, B>::HostBatch(std::size_t capacity, ImageShape shape, HostMemor
 template <class Pixel, sluice::Backend B>
 void HostBatch<Pixel, B>::resize(std::size_t size) {
     if (size < 1 || size > capacity_) {
-        throw sluice::Error("a batch with room for " + std::to_string(capacity_) + " images is to hold " +
-                            std::to_string(size) + "; it holds at least one");
+        throw sluice::Error("a batch with room for " + augment::detail::counted(capacity_, "image") +
+                            " is to hold " + std::to_string(size) + "; it holds at least one");
     }
     size_ = size;
 }
@@ -26,7 +26,7 @@ void HostBatch<Pixel, B>::resize(std::size_t size) {
 template <class Pixel, sluice::Backend B>
 void DeviceBatch<Pixel, B>::copy_from(sluice::BasicStreamRef<B> stream, const HostBatch<Pixel, B>& from) {
     if (!(from.shape() == shape_) || from.size() > labels_.size()) {
-        throw sluice::Error("a batch of " + std::to_string(from.size()) + " images of " +
+        throw sluice::Error("a batch of " + augment::detail::counted(from.size(), "image") + " of " +
                             augment::detail::text_of(from.shape()) + " is to be copied to one of up to " +
                             std::to_string(labels_.size()) + " of " + augment::detail::text_of(shape_));
     }
@@ -48,8 +48,9 @@ Batches<Pixel, B>::Batches(const ImageSet& set, const BatchOptions& options)
     if (options.epochs == 0)
         throw sluice::Error("batches of no epoch were asked for; there must be at least one");
     if (sampler_.common_batches() == 0) {
-        throw sluice::Error("a set of " + std::to_string(set.size()) + " images has no full batch of " +
-                            std::to_string(options.batch) + ", and shorter ones are to be dropped");
+        throw sluice::Error("a set of " + augment::detail::counted(set.size(), "image") +
+                            " has no full batch of " + std::to_string(options.batch) +
+                            ", and shorter ones are to be dropped");
     }
 }
 

@@ -22,10 +22,11 @@ Resize<B>::Resize(const BilinearWeights& weights) : weights_(weights) {
 template <class Out, sluice::Backend B>
 void detail::require_resizable(const BilinearWeights& weights, const Images<const std::uint8_t, B>& in,
                                const Images<Out, B>& out) {
+    using augment::detail::counted;
     using augment::detail::text_of;
     if (!(in.shape() == weights.from()) || !(out.shape() == weights.to()) || in.count() != out.count()) {
         throw sluice::Error("a resize from " + text_of(weights.from()) + " to " + text_of(weights.to()) +
-                            " was given " + std::to_string(in.count()) + " images of " + text_of(in.shape()) +
+                            " was given " + counted(in.count(), "image") + " of " + text_of(in.shape()) +
                             " and room for " + std::to_string(out.count()) + " of " + text_of(out.shape()));
     }
     if (in.layout() != Layout::interleaved)
