@@ -1,6 +1,7 @@
 // Pipeline::run, told to stop: no batch is lost, and no result.
 #include <atomic>
 #include <cstddef>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -161,6 +162,37 @@ TEST_CASE("run: what has said once that it is to stop is not asked again") {
     CHECK(asked == 5);
     CHECK(seen == 4);
     pipeline.finish();
+}
+
+TEST_CASE("run: what the stop request throws comes as it is, and loses no batch") {
+    struct Number {
+        PinnedBuffer<Word, B> value{words};
+    };
+    for (const Schedule schedule : {Schedule::serial, Schedule::overlapped, Schedule::graphed}) {
+        CAPTURE(std::string(to_string(schedule)));
+        AnyPipeline<PinnedBuffer<Word, B>, B> pipeline{
+            Stages{Stage{"take", [](BasicStreamRef<B> stream, const PinnedBuffer<Word, B>& in,
+                                    Number& out) { copy(stream, out.value, in); }}},
+            Slots{[](int) { return Number{}; }}, PipelineOptions{.schedule = schedule}};
+        auto source = make_source(20);
+        int asked = 0;
+        std::size_t seen = 0;
+        const auto loop = [&] {
+            for (const Number& result : pipeline.template run<Number>(source, [&] {
+                     if (++asked == 7)
+                         throw std::out_of_range("as asked");
+                     return false;
+                 })) {
+                (void)result;
+                ++seen;
+            }
+        };
+        CHECK_THROWS_WITH_AS(loop(), "as asked", std::out_of_range);
+        CHECK_FALSE(pipeline.failed());
+        CHECK(pipeline.submitted() == 6);
+        loop();
+        CHECK(seen == 20);
+    }
 }
 
 } // namespace pipeline_results_stop
