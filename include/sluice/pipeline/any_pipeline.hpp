@@ -116,6 +116,21 @@ public:
         return std::initializer_list<int>();
     }
 
+    /// Does not compile.
+    template <class Out, class Source, class... Stop>
+    requires(!std::is_lvalue_reference_v<Source> ||
+             !(StopRequest<std::remove_cvref_t<Stop>> && ...)) auto run(Source&&, const Stop&...) {
+        static_assert(
+            std::is_lvalue_reference_v<Source>,
+            "sluice::AnyPipeline::run: the source is a temporary, and must outlive the loop: give it "
+            "a name, as in for (auto& result : pipeline.run<Loss>(source))");
+        static_assert(
+            !std::is_lvalue_reference_v<Source>,
+            "sluice::AnyPipeline::run: what tells the loop to end is a std::stop_token, or is called "
+            "as bool(), such as [&] { return stop.load(); }");
+        return std::initializer_list<int>();
+    }
+
     /// As `Pipeline::drain`. Throws `Error` as `run` does.
     template <class Out>
     Results<AnyPipeline, detail::NoBatches, Out> drain() {

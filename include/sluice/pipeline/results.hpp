@@ -38,9 +38,23 @@ struct ResultsLeft {
     /// Throws `Error` unless they are still those of `asking`, and it alone has submitted batches since it began.
     void require(const void* asking, std::size_t submitted) const;
 };
+/// What a loop can go through.
+template <class Source>
+concept BatchRange = requires(Source& source) {
+    std::begin(source);
+    std::end(source);
+};
+/// What goes through it; of what can't be gone through, anything, so that a sentence is all that the compiler says.
+template <class Source>
+struct BatchesOf {
+    using type = const int*;
+};
+template <BatchRange Source>
+struct BatchesOf<Source> {
+    using type = decltype(std::begin(std::declval<Source&>()));
+};
 /// What `drain` takes for a source.
 struct NoBatches {
-    const int* begin() const noexcept { return nullptr; }
     static NoBatches& instance() noexcept {
         static NoBatches none;
         return none;
@@ -54,6 +68,10 @@ template <class Pipe, class Source, class Out, class Stop = detail::NeverStop>
 class Results {
     static_assert(!std::is_void_v<Out>, "sluice::Pipeline::run: the last stage makes nothing; give it an "
                                         "output, with a slot maker, that the loop reads");
+    static_assert(
+        detail::BatchRange<Source> || std::is_same_v<Source, detail::NoBatches>,
+        "sluice::Pipeline::run: the source is no range of batches, since it has no begin() and end(); "
+        "give it a Source or a container, and a batch alone to submit");
 
 public:
     /// Asks for nothing yet. Called by `run` and `drain`.
@@ -71,8 +89,8 @@ public:
     std::default_sentinel_t end() const noexcept { return {}; }
 
 private:
-    using Batches = decltype(std::begin(std::declval<Source&>()));
-    static constexpr bool has_batches = !std::is_same_v<Source, detail::NoBatches>;
+    using Batches = typename detail::BatchesOf<Source>::type;
+    static constexpr bool has_batches = detail::BatchRange<Source>;
 
     void advance();
     // Behind each call of code that may use the pipeline: the loop's body, the stop request, a source that fills on this thread.

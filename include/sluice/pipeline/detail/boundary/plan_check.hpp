@@ -124,7 +124,7 @@ template <class Callable, class B, class... Inputs>
 constexpr bool reads_device_memory_on_cpu(Types<Inputs...>) {
     using Traits = CallableTraits<Callable>;
     constexpr bool on_cpu = !Traits::takes_stream || !(std::is_same_v<typename Traits::backend, B>);
-    return on_cpu && (is_device_memory<std::remove_cvref_t<Inputs>>() || ...);
+    return on_cpu && (is_device_memory<typename Asked<std::remove_cvref_t<Inputs>>::type>() || ...);
 }
 
 template <class Shape, std::size_t... Is>
