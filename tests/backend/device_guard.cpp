@@ -43,7 +43,7 @@ TEST_CASE_TEMPLATE("a device that is not there is refused", B, TestBackend) {
         CHECK(error->what() == "Host::set_device(" + std::to_string(wrong) + "): there are " +
                                    std::to_string(count) + " host devices, numbered from 0");
 #endif
-        CHECK_THROWS_AS(DeviceGuard<B>{wrong}, Error);
+        CHECK_THROWS_AS([&] { const DeviceGuard<B> guard{wrong}; }(), Error);
         CHECK_THROWS_AS((void)B::device_name(wrong), Error);
         CHECK(B::current_device() == before);
     }

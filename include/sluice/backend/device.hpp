@@ -12,7 +12,8 @@ template <Backend B = DefaultBackend>
 class DeviceGuard {
 public:
     /// Throws `Error` if there is no such device.
-    explicit DeviceGuard(int device) : former_(B::current_device()), changed_(former_ != device) {
+    [[nodiscard("without a name it goes at once")]] explicit DeviceGuard(int device)
+        : former_(B::current_device()), changed_(former_ != device) {
         if (changed_)
             B::set_device(device);
     }

@@ -101,7 +101,8 @@ public:
     /// Waits on the calling thread until the counter is at `value` or above, for at most `timeout`; whether it is. It
     /// looks without a pause for the first 20 microseconds, lets other threads run between two looks up to 2,000, and
     /// sleeps for 50 between them from then on.
-    bool wait_for(std::uint32_t value, std::chrono::nanoseconds timeout) const;
+    [[nodiscard("it tells whether the counter came there, or the time was over")]] bool
+    wait_for(std::uint32_t value, std::chrono::nanoseconds timeout) const;
 
     /// Sets the counter back to 0. No thread or stream may be waiting for it, and no stream hold a signal.
     void reset() {

@@ -102,7 +102,8 @@ public:
     /// As `Pipeline::run`, of a pipeline whose last stage makes an `Out`: `for (const auto& loss :
     /// pipeline.run<Loss>(source))`. Throws `Error`, also where it makes something else, or nothing.
     template <class Out, class Source, StopRequest Stop = detail::NeverStop>
-    Results<AnyPipeline, Source, Out, Stop> run(Source& source, Stop stop = {}) {
+    [[nodiscard("nothing runs but for a loop over it")]] Results<AnyPipeline, Source, Out, Stop>
+    run(Source& source, Stop stop = {}) {
         require_result<Out>();
         return Results<AnyPipeline, Source, Out, Stop>(*this, source, std::move(stop));
     }
@@ -133,7 +134,8 @@ public:
 
     /// As `Pipeline::drain`. Throws `Error` as `run` does.
     template <class Out>
-    Results<AnyPipeline, detail::NoBatches, Out> drain() {
+    [[nodiscard("nothing is given but to a loop over it")]] Results<AnyPipeline, detail::NoBatches, Out>
+    drain() {
         return run<Out>(detail::NoBatches::instance());
     }
 

@@ -254,7 +254,8 @@ public:
     /// and ends. A later `run` goes on with the source's next batch. `stop` is looked at before each batch is asked for; a source
     /// that is waited for has to end, or have a batch, first.
     template <class Source, StopRequest Stop = detail::NeverStop>
-    Results<Pipeline, Source, result_type, Stop> run(Source& source, Stop stop = {});
+    [[nodiscard("nothing runs but for a loop over it")]] Results<Pipeline, Source, result_type, Stop>
+    run(Source& source, Stop stop = {});
 
     /// Does not compile.
     template <class Source, class... Stop>
@@ -272,7 +273,7 @@ public:
     /// The results that a loop over `run` has left, when it was left early: `for (const auto& result : pipeline.drain())`.
     /// Throws `Error`.
     template <class None = detail::NoBatches>
-    Results<Pipeline, None, result_type> drain() {
+    [[nodiscard("nothing is given but to a loop over it")]] Results<Pipeline, None, result_type> drain() {
         return run(None::instance());
     }
 

@@ -72,7 +72,9 @@ public:
     constexpr explicit Sampler(const SamplerOptions& options);
 
     /// The same samples in the order of another epoch.
-    SLUICE_HOST_DEVICE constexpr Sampler of_epoch(std::uint32_t epoch) const noexcept {
+    [[nodiscard(
+        "this sampler stays as it is; use the one that is given")]] SLUICE_HOST_DEVICE constexpr Sampler
+    of_epoch(std::uint32_t epoch) const noexcept {
         Sampler result = *this;
         result.options_.epoch = epoch;
         return result;
