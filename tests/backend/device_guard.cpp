@@ -40,8 +40,8 @@ TEST_CASE_TEMPLATE("a device that is not there is refused", B, TestBackend) {
         CHECK(error->name() == "cudaErrorInvalidDevice");
         CHECK(contains(error->call(), "cudaSetDevice("));
 #else
-        CHECK(error->what() == "Host::set_device(" + std::to_string(wrong) + "): there are " +
-                                   std::to_string(count) + " host devices, numbered from 0");
+        CHECK(error->what() == "Host::set_device(" + std::to_string(wrong) +
+                                   "): " + detail::there_are(count, "host device") + ", numbered from 0");
 #endif
         CHECK_THROWS_AS([&] { const DeviceGuard<B> guard{wrong}; }(), Error);
         CHECK_THROWS_AS((void)B::device_name(wrong), Error);

@@ -101,7 +101,8 @@ TEST_CASE("options: those of a stage that are out of range are refused under eve
         CAPTURE(std::string(to_string(schedule)));
         PipelineOptions options{.schedule = schedule};
         options.graphs.on_refusal = nullptr;
-        const std::string devices = "; there are " + std::to_string(B::device_count()) + ", counted from 0";
+        const std::string devices =
+            "; " + detail::there_are(B::device_count(), "device") + ", counted from 0";
         for (const int device : {-2, INT_MIN, INT_MAX}) {
             CHECK(refusal(options, {.device = device}) ==
                   "stage 'write': there is no device " + std::to_string(device) + devices);

@@ -123,8 +123,8 @@ SLUICE_BODY int Functions::current_device() noexcept { return device_of_thread()
 inline void require_device(const char* call, int device) {
     const int count = Functions::device_count();
     if (device < 0 || device >= count)
-        throw Error(std::string("Host::") + call + '(' + std::to_string(device) + "): there are " +
-                    std::to_string(count) + " host devices, numbered from 0");
+        throw Error(std::string("Host::") + call + '(' + std::to_string(device) +
+                    "): " + detail::there_are(count, "host device") + ", numbered from 0");
 }
 
 SLUICE_BODY void Functions::set_device(int device) {

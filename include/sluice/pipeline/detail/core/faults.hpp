@@ -56,8 +56,8 @@ int require_stage_device(const std::string& stage, const StageOptions<B>& option
     const int device = options.device == -1 ? pipelines : options.device;
     require_lanes(stage, options.lanes);
     if (device < 0 || device >= B::device_count()) {
-        throw Error("stage '" + stage + "': there is no device " + std::to_string(device) + "; there are " +
-                    std::to_string(B::device_count()) + ", counted from 0");
+        throw Error("stage '" + stage + "': there is no device " + std::to_string(device) + "; " +
+                    there_are(B::device_count(), "device") + ", counted from 0");
     }
     if (!options.stream)
         return device;
