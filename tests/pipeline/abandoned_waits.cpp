@@ -155,6 +155,38 @@ TEST_CASE("a source goes, while any of the streams that read its slots waits for
     }
 }
 
+TEST_CASE("a source goes, and ends no waits of streams that are through with its slots") {
+    BasicSemaphore<B> semaphore;
+    const BasicStream<B> stream;
+    const auto throwing = [&] {
+        Source source{[](int) { return Batch(1); }, [](std::size_t, Batch&) {},
+                      SourceOptions<B>{.workers = 1, .slots = 2}};
+        source.next().release(stream);
+        stream.sync();
+        semaphore.wait(stream, 1);
+        throw std::runtime_error("the caller's");
+    };
+    CHECK_THROWS_WITH(throwing(), "the caller's");
+    CHECK(semaphore.value() == 0);
+    semaphore.signal(1);
+    stream.sync();
+}
+
+TEST_CASE("a source goes, whose last handle goes later, and a stream that reads it waits in vain") {
+    const BasicStream<B> stream;
+    const auto throwing = [&] {
+        BasicSemaphore<B> semaphore;
+        SourceBatch<Batch, B> batch;
+        Source source{[](int) { return Batch(1); }, [](std::size_t, Batch&) {},
+                      SourceOptions<B>{.workers = 1, .slots = 2}};
+        batch = source.next();
+        semaphore.wait(stream, 1);
+        batch.release(stream);
+        throw std::runtime_error("the caller's");
+    };
+    CHECK_THROWS_WITH(throwing(), "the caller's");
+}
+
 TEST_CASE("whatever waits for a stream in its destructor goes, when the stream waits for a signal that never "
           "comes") {
     // Each is declared behind the stream, and goes before it.

@@ -161,7 +161,7 @@ public:
     void done(Slot& slot, bool elsewhere) noexcept;
     /// What `stream` has been handed so far reads the slot.
     void release(Slot& slot, BasicStreamRef<B> stream);
-    /// Behind an exception: ends waits for semaphores that will not be signalled and that what reads slots may be behind.
+    /// Behind an exception: ends waits for semaphores that will not be signalled, and that what still reads slots may be behind.
     void give_up_waits() noexcept;
 
     /// `place`, which is free, goes to the caller as the next batch, made of those in these slots: both are held, and read, with it.
@@ -208,13 +208,12 @@ private:
 
     const Delete delete_;
     void (*const destroy_)(
-        SourceLedger*) noexcept;             // So that pipelines without sources compile no end of them.
-    int references_ = 1;                     // The source, and slots that are held.
-    List<typename B::NativeStream> readers_; // All streams that have read a slot.
-    SlotRow<B> free_;                        // The longest free one first.
-    std::size_t bad_last_ = 0;               // `bad_before` of the batch that is claimed next,
-    bool dropped_last_ = false;              // and its `behind_dropped`.
-    SlotRow<B> line_; // Of batches that are being filled, or wait for the caller, in their order.
+        SourceLedger*) noexcept; // So that pipelines without sources compile no end of them.
+    int references_ = 1;         // The source, and slots that are held.
+    SlotRow<B> free_;            // The longest free one first.
+    std::size_t bad_last_ = 0;   // `bad_before` of the batch that is claimed next,
+    bool dropped_last_ = false;  // and its `behind_dropped`.
+    SlotRow<B> line_;            // Of batches that are being filled, or wait for the caller, in their order.
 };
 
 /// A source's own. At its end the slots are released, or left to the last handle that holds one.

@@ -216,7 +216,6 @@ void SourceLedger<B>::start_over(std::size_t batches) noexcept {
     claimed = 0;
     skipped = first_skipped = bad_last_ = 0;
     first_error.clear();
-    readers_.clear();
     wanted = dropped_last_ = false;
     end = batches;
     dropped.store(0);
@@ -301,15 +300,20 @@ void SourceLedger<B>::release(Slot& slot, BasicStreamRef<B> stream) {
 template <Backend B>
 void SourceLedger<B>::give_up_waits() noexcept {
     if constexpr (SemaphoreCalls<B>::there) {
-        for (std::size_t i = 0;; ++i) {
-            typename B::NativeStream reader{};
-            {
-                const std::lock_guard lock(mutex);
-                if (i == readers_.size())
-                    return;
-                reader = readers_[i];
+        for (Slot* const slot : slots) {
+            for (std::size_t i = 0;; ++i) {
+                typename B::NativeStream reader{};
+                {
+                    const std::lock_guard lock(mutex);
+                    if (i == slot->reads.size())
+                        break;
+                    const auto& read = *slot->reads[i];
+                    if (!read.busy && has_been_reached(read.event))
+                        continue; // The stream may wait for what comes later, of which this is no business.
+                    reader = read.stream;
+                }
+                SemaphoreWaits::instance().give_up_around(reader);
             }
-            SemaphoreWaits::instance().give_up_around(reader);
         }
     }
 }
@@ -347,7 +351,6 @@ typename SourceSlot<B>::Read& SourceLedger<B>::begin_read(Slot& slot, BasicStrea
     const int of = stream.device();
     {
         const std::lock_guard lock(mutex);
-        add_once(readers_, stream.get());
         for (const auto& read : slot.reads) {
             if (!read->used && read->device == of)
                 return take(*read);
