@@ -95,6 +95,26 @@ TEST_CASE("rates: a break loses nothing, and what is not whole yet goes on") {
         CHECK(seen[i] == sum_of(4 * i, i < 5 ? 4 : 2));
 }
 
+TEST_CASE("rates: results that loops have left come in order, however many ended with fewer batches") {
+    for_each_way([](const PipelineOptions& options) {
+        const Batches batches(5);
+        auto pipeline = make_pipeline(4, options);
+        std::vector<Word> seen;
+        for (int loop = 0; loop < 8; ++loop) {
+            for (const Sum& sum : pipeline.run<Sum>(batches.all)) {
+                seen.push_back(sum.words[0]);
+                if (loop < 7)
+                    break;
+            }
+        }
+        // With one slot, a loop that is left has not come to the fifth batch.
+        const bool ends = options.slots > 1;
+        REQUIRE(seen.size() == (ends ? 10 : 9));
+        for (std::size_t i = 0; i < seen.size(); ++i)
+            CHECK(seen[i] == ((ends ? i % 2 == 0 : i < 8) ? sum_of(0, 4) : sum_of(4, 1)));
+    });
+}
+
 TEST_CASE("rates: after an error of the source, or a reset, all begin anew") {
     auto pipeline = make_pipeline(4, {.schedule = Schedule::graphed, .graphs = {.on_refusal = nullptr}});
     Source source{[](int) { return PinnedBuffer<Word, B>(1); },

@@ -183,9 +183,8 @@ bool Results<Pipe, Source, Out, Stop>::asked_to_stop() const {
 // Until as many batches are in flight as there are slots.
 template <class Pipe, class Source, class Out, class Stop>
 void Results<Pipe, Source, Out, Stop>::submit_ahead() {
-    const std::size_t most =
-        static_cast<std::size_t>(pipeline_.options().slots) * pipeline_.core().batches_a_result();
-    while (!ended_ && pipeline_.submitted() - pipeline_.core().results_left().next < most) {
+    while (!ended_ &&
+           pipeline_.submitted() - pipeline_.core().results_left().next < pipeline_.core().most_ahead()) {
         ended_ = asked_to_stop(); // What has been submitted is still to come then.
         // Before a batch is taken, which would be lost.
         require_own();

@@ -58,6 +58,8 @@ public:
     std::size_t next_result(std::size_t next) const noexcept;
     /// Batches for which there is one result.
     std::size_t batches_a_result() const noexcept;
+    /// So many batches that `run` has submitted, and whose results were not given yet, have slots for these.
+    std::size_t most_ahead() const noexcept;
     /// Has stages that run once for several batches run with those that there are, and waits for all work.
     void end_turns();
     /// A loop over results begins.

@@ -148,6 +148,15 @@ std::size_t PipelineCore<B>::batches_a_result() const noexcept {
 }
 
 template <Backend B>
+std::size_t PipelineCore<B>::most_ahead() const noexcept {
+    // Results of a loop that ended with fewer batches than one is made of come first: where all begins anew a second time, their
+    // slots are forgotten.
+    if (results_left_.next < core_.rates.begin())
+        return 0;
+    return static_cast<std::size_t>(options_.slots) * batches_a_result();
+}
+
+template <Backend B>
 std::size_t PipelineCore<B>::next_result(std::size_t next) const noexcept {
     return core_.rates.next_output(core_.stages() - 1, next);
 }
