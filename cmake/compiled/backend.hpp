@@ -3,6 +3,7 @@
 
 #define SLUICE_COMPILES_BODIES
 #include <sluice/backend/checked.hpp>
+#include <sluice/backend/detail/deferred_frees.hpp>
 #include <sluice/graph/graph_capture.hpp>
 #include <sluice/pipeline/pipeline.hpp>
 #include <sluice/pipeline/readback.hpp>

@@ -63,6 +63,21 @@ public:
     /// Where a second was not enough, it does not wait again before all have caught up once; in a CPU stage it does not wait at all.
     bool let_threads_catch_up() noexcept;
 
+    /// For a call that may wait for all streams, with other threads' calls behind it. None begins to wait for a CPU stage's thread meanwhile,
+    /// unless the call takes longer than a second.
+    class Pause {
+    public:
+        /// With `wait` it lets threads catch up first.
+        explicit Pause(bool wait) noexcept;
+        Pause& operator=(Pause&&) = delete;
+        ~Pause();
+        /// Whether no stream waits for a CPU stage's thread: otherwise the call must not be made.
+        explicit operator bool() const noexcept { return begun_; }
+
+    private:
+        bool begun_ = false;
+    };
+
     /// Streams that wait for each other, as a pipeline's do, as long as this lives: all for which `ours(context, stream)`.
     class Together {
     public:
@@ -79,7 +94,10 @@ public:
 private:
     bool is_over(const Entry& entry) const;
     std::size_t unsignalled(Ours ours, const void* context, bool fail) noexcept;
+    bool none_for_thread() noexcept;
     bool any_for_thread() noexcept;
+    bool begin_pause() noexcept;
+    bool is_paused() noexcept;
 
     struct Mutex;
     SemaphoreWaits();
@@ -88,6 +106,7 @@ private:
     List<Entry> entries_;
     List<const Together*> together_;
     std::size_t look_at_ = 64; // So many entries: those that are over go.
+    std::size_t pauses_ = 0;
     bool is_patient_ = true;
 };
 

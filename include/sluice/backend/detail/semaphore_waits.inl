@@ -19,8 +19,19 @@ SLUICE_BODY SemaphoreWaits& SemaphoreWaits::instance() {
     return waits;
 }
 
-SLUICE_BODY void SemaphoreWaits::add(const Entry& entry) {
+SLUICE_BODY bool SemaphoreWaits::is_paused() noexcept {
     const std::lock_guard lock(mutex_);
+    return pauses_ > 0;
+}
+
+SLUICE_BODY void SemaphoreWaits::add(const Entry& entry) {
+    std::unique_lock lock(mutex_);
+    if (entry.for_thread && pauses_ > 0) {
+        lock.unlock();
+        for (WaitingThread thread(patience); is_paused() && thread.goes_on();) {
+        }
+        lock.lock();
+    }
     if (entries_.size() >= look_at_) {
         std::size_t kept = 0;
         for (const Entry& old : entries_) {
@@ -118,14 +129,39 @@ SLUICE_BODY bool SemaphoreWaits::give_up(Ours ours, const void* context) noexcep
     return given_up;
 }
 
-SLUICE_BODY bool SemaphoreWaits::any_for_thread() noexcept {
-    const std::lock_guard lock(mutex_);
+// With the lock.
+SLUICE_BODY bool SemaphoreWaits::none_for_thread() noexcept {
     for (const Entry& entry : entries_) {
         if (entry.for_thread && !at_least(entry.calls->value(entry.semaphore), entry.value))
-            return true;
+            return false;
     }
     is_patient_ = true;
-    return false;
+    return true;
+}
+
+SLUICE_BODY bool SemaphoreWaits::any_for_thread() noexcept {
+    const std::lock_guard lock(mutex_);
+    return !none_for_thread();
+}
+
+SLUICE_BODY bool SemaphoreWaits::begin_pause() noexcept {
+    const std::lock_guard lock(mutex_);
+    if (!none_for_thread())
+        return false;
+    ++pauses_;
+    return true;
+}
+
+SLUICE_BODY SemaphoreWaits::Pause::Pause(bool wait) noexcept : begun_(instance().begin_pause()) {
+    if (!begun_ && wait && instance().let_threads_catch_up())
+        begun_ = instance().begin_pause();
+}
+
+SLUICE_BODY SemaphoreWaits::Pause::~Pause() {
+    if (!begun_)
+        return;
+    const std::lock_guard lock(instance().mutex_);
+    --instance().pauses_;
 }
 
 SLUICE_BODY bool SemaphoreWaits::let_threads_catch_up() noexcept {

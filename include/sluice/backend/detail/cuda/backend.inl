@@ -11,6 +11,7 @@
 #include <sluice/backend/detail/cuda/ring_copies.inl>
 #include <sluice/backend/detail/cuda/semaphore.inl>
 #include <sluice/backend/detail/cuda/shares.inl>
+#include <sluice/backend/detail/deferred_frees.hpp>
 #include <sluice/backend/detail/semaphore_waits.hpp>
 
 namespace sluice {
@@ -61,6 +62,7 @@ SLUICE_BODY void UncheckedCuda::enable_peer_access(int device, int peer) noexcep
 SLUICE_BODY UncheckedCuda::NativeStream UncheckedCuda::create_stream(const StreamOptions& options) {
     const unsigned flags = options.blocking ? cudaStreamDefault : cudaStreamNonBlocking;
     NativeStream stream = nullptr;
+    (void)detail::SemaphoreWaits::instance().let_threads_catch_up(); // One in some 30 waits for all streams.
     if (options.share != nullptr)
         stream = create_stream_of(options);
     else
@@ -79,6 +81,7 @@ SLUICE_BODY void UncheckedCuda::destroy_stream(NativeStream stream) noexcept {
 
 SLUICE_BODY void UncheckedCuda::synchronize_stream(NativeStream stream) {
     SLUICE_CUDA_CHECK(cudaStreamSynchronize(stream));
+    detail::DeferredFrees::instance().try_again();
     throw_host_failure(stream);
 }
 
@@ -188,6 +191,9 @@ SLUICE_BODY void UncheckedCuda::signal_semaphore(NativeStream stream, NativeSema
 
 SLUICE_BODY void UncheckedCuda::wait_semaphore(NativeStream stream, NativeSemaphore semaphore,
                                                std::uint32_t value) {
+    detail::DeferredFrees& frees = detail::DeferredFrees::instance();
+    if (frees.count() >= frees.most && !is_capturing(stream)) [[unlikely]]
+        frees.free_kept(true);
     wait_on(stream, semaphore, value);
     note_operation(stream);
 }
@@ -215,7 +221,12 @@ SLUICE_BODY void UncheckedCuda::copy_rows(const detail::RowsCopy& copy, CopyKind
 
 SLUICE_BODY void* UncheckedCuda::allocate_device(std::size_t bytes) {
     void* memory = nullptr;
-    check_allocation(cudaMalloc(&memory, bytes), "cudaMalloc", bytes, __LINE__);
+    cudaError_t error = cudaMalloc(&memory, bytes);
+    if (error == cudaErrorMemoryAllocation && detail::DeferredFrees::instance().free_kept(true)) {
+        detail::forget_cuda_error(error);
+        error = cudaMalloc(&memory, bytes);
+    }
+    check_allocation(error, "cudaMalloc", bytes, __LINE__);
     counts().device_allocations.add();
     return memory;
 }
@@ -228,7 +239,7 @@ SLUICE_BODY void* UncheckedCuda::allocate_device(std::size_t bytes, NativeStream
 }
 
 SLUICE_BODY void UncheckedCuda::free_device(void* memory) noexcept {
-    (void)cudaFree(memory);
+    detail::DeferredFrees::instance().free(memory, [](void* given) noexcept { (void)cudaFree(given); });
     counts().device_allocations.remove();
 }
 
@@ -247,7 +258,7 @@ SLUICE_BODY void* UncheckedCuda::allocate_pinned(std::size_t bytes, const Pinned
 }
 
 SLUICE_BODY void UncheckedCuda::free_pinned(void* memory) noexcept {
-    (void)cudaFreeHost(memory);
+    detail::DeferredFrees::instance().free(memory, [](void* given) noexcept { (void)cudaFreeHost(given); });
     counts().pinned_allocations.remove();
 }
 
