@@ -64,6 +64,8 @@ public:
     bool any() const noexcept { return count_ != 0; }
     /// Whether there is a mark for several batches.
     bool is_sparse() const noexcept { return stride_ > 1; }
+    /// Batches before this one have a mark behind them.
+    std::size_t marked() const noexcept { return marked_; }
     /// After so many batches the next mark is due.
     std::size_t due() const noexcept { return marked_ + stride_; }
 
@@ -158,7 +160,7 @@ private:
     std::size_t first_ = 0;
     std::size_t count_ = 0;
     std::size_t completed_ = 0;
-    std::size_t marked_ = 0; // Batches before this one have a mark behind them.
+    std::size_t marked_ = 0;
 };
 
 } // namespace sluice::detail

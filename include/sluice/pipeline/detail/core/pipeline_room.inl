@@ -42,12 +42,14 @@ void PipelineCore<B>::mark_end() {
     for (std::size_t stage = 0; stage < core_.stages(); ++stage)
         end = smaller(end, executor_->next_of(stage));
     InFlight<B>& in_flight = parts_->in_flight;
+    // Before the new mark, which the stages are not behind yet: a device takes longest to say no.
+    const bool looks = in_flight.is_sparse() && end > in_flight.marked();
+    if (looks)
+        in_flight.look_quietly(core_);
     const bool marked = in_flight.mark(core_, *executor_, end);
     mark_at_ = marked ? in_flight.due() : submitted_ + 1;
-    if (marked && in_flight.is_sparse()) {
-        in_flight.look_quietly(core_);
+    if (looks)
         room_until_ = in_flight.completed() + in_flight.limit();
-    }
 }
 
 template <Backend B>
