@@ -304,7 +304,7 @@ public:
     std::size_t submitted() const noexcept { return core_.submitted(); }
 
     /// Those of them that are seen to be through all stages: each one where `PipelineOptions::in_flight` is less than 64, or
-    /// else up to a quarter of that later; all of them after `finish`. Asks the device, and waits for nothing. Asked again with nothing
+    /// else up to a quarter of that later, or up to 64 where none was given; all of them after `finish`. Asks the device, and waits for nothing. Asked again with nothing
     /// submitted in between, it looks at all, and sends those that are held on their way, as `flush` does. Throws `Error` for a
     /// known fault.
     std::size_t completed() { return core_.completed(); }

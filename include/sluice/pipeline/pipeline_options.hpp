@@ -20,8 +20,8 @@ struct PipelineOptions {
     /// `try_submit` does not. Few keep a result young where batches come faster than the stages take them. Up to 63 are
     /// counted one by one; of more, `submit` looks at the device each time a quarter of them has been submitted. A stage
     /// whose work waits for what the caller does after a later `submit` needs room for all batches until then. Graphs of
-    /// steps hold no more than that, and of 1 their stages work one after another. 0: 128, but as many as are submitted while a
-    /// stage waits for a `Semaphore` that no stream will signal.
+    /// steps hold no more than that, and of 1 their stages work one after another. 0: 128, looked at behind each 64, but as many as are
+    /// submitted while a stage waits for a `Semaphore` that no stream will signal.
     int in_flight = 0;
     /// True: waits for each stage, so that a fault of its work on the device is reported with its name and
     /// batch. For looking for a fault: nothing overlaps then.

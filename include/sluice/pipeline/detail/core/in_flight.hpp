@@ -24,8 +24,8 @@ public:
     /// At most `asked` batches, or as many as is good where that is 0.
     InFlight(const Core& core, int asked) {
         limit_ = asked == 0 ? by_default : static_cast<std::size_t>(asked);
-        // Marks cost time, and few batches that are under way need to be known one by one.
-        stride_ = limit_ < exact ? 1 : limit_ / 4;
+        // Marks cost time, and few batches that are under way need to be known one by one. Who asks for no bound counts least.
+        stride_ = asked == 0 ? limit_ / 2 : limit_ < exact ? 1 : limit_ / 4;
         for (std::size_t stage = 0; stage < core.stages(); ++stage) {
             bool is_read = false;
             for (std::size_t reader = 0; reader < core.stages(); ++reader)
