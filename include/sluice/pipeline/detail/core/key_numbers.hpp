@@ -18,6 +18,24 @@
 
 namespace sluice::detail {
 
+/// As memcmp and memcpy; of a number or a pointer, as most batches are, without a call.
+/// @{
+inline bool same_bytes(const void* a, const void* b, std::size_t bytes) noexcept {
+    if (bytes == sizeof(std::uint64_t))
+        return std::memcmp(a, b, sizeof(std::uint64_t)) == 0;
+    return bytes == sizeof(std::uint32_t) ? std::memcmp(a, b, sizeof(std::uint32_t)) == 0
+                                          : std::memcmp(a, b, bytes) == 0;
+}
+inline void copy_bytes(void* to, const void* from, std::size_t bytes) noexcept {
+    if (bytes == sizeof(std::uint64_t))
+        std::memcpy(to, from, sizeof(std::uint64_t));
+    else if (bytes == sizeof(std::uint32_t))
+        std::memcpy(to, from, sizeof(std::uint32_t));
+    else
+        std::memcpy(to, from, bytes);
+}
+/// @}
+
 /// Gives equal keys the same number, and different ones different numbers, never 0. It remembers the last 512 keys: one
 /// that was forgotten gets another number.
 class KeyNumbers {
@@ -90,7 +108,7 @@ private:
         template <class Ops>
         bool is(const Ops& of, const void* value, const void* at, std::uint64_t when) const noexcept {
             return ops == &of && place == at && changes == when &&
-                   std::memcmp(raw.data(), value, of.raw_bytes) == 0;
+                   same_bytes(raw.data(), value, of.raw_bytes);
         }
     };
 
@@ -319,8 +337,8 @@ private:
         if (memory.size() < space) [[unlikely]]
             memory.resize(space);
         const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-        void* const to = memory.data() + (ops.alignment - address % ops.alignment) % ops.alignment;
-        std::memcpy(to, value, ops.copied_bytes);
+        void* const to = memory.data() + (-address & (ops.alignment - 1)); // a power of two
+        copy_bytes(to, value, ops.copied_bytes);
         return to;
     }
 
