@@ -111,10 +111,22 @@ def test_what_an_iteration_before_left_is_no_error(device):
             held.append(x.detach())
 
 
-def test_batches_that_require_a_gradient(device):
-    weight = torch.full((4,), 2.0, requires_grad=True)
-    for i, x in enumerate(sluice.prefetch([weight * i for i in range(6)], device)):
-        assert not x.requires_grad and x.tolist() == [2.0 * i] * 4
+@pytest.mark.parametrize("size", [4, 1 << 15])
+def test_batches_that_require_a_gradient(device, size):
+    """Which leads back to the loader's tensors, beside others; these batches may be kept."""
+    weight, kept = torch.full((size,), 2.0, requires_grad=True), []
+    for i, (x, number) in enumerate(sluice.prefetch([(weight * i, torch.full((4,), i)) for i in range(9)], device)):
+        assert x.requires_grad and number.tolist() == [i] * 4 and x.tolist() == [2.0 * i] * size
+        kept.append(x)
+        x.sum().backward()
+    assert weight.grad.tolist() == [sum(range(9))] * size and [x[0].item() for x in kept] == [2.0 * i for i in range(9)]
+
+
+def test_gradients_where_the_loop_wants_them(device):
+    weight = torch.ones(4, requires_grad=True)
+    for around, wanted in ((torch.enable_grad, True), (torch.no_grad, False), (torch.inference_mode, False)):
+        with around():
+            assert [x.requires_grad for x in sluice.prefetch([weight, weight.to_sparse()] * 3, device)] == [wanted] * 6
 
 
 def test_a_loader_that_overwrites_its_batch(device):

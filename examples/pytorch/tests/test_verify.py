@@ -149,3 +149,22 @@ def test_quantized_tensors_of_other_scales_differ():
     results = iter([one, one, one, one, other, one])
     with pytest.raises(sluice.VerifyError, match="differs from a serial run in value 0"):
         list(sluice.pipeline(lambda x: next(results), schedule="serial", device="cpu", verify=True)([torch.zeros(1)] * 3))
+
+
+@pytest.mark.parametrize("schedule", ["serial", "overlapped"])
+def test_gradients_lead_back_to_the_loader(device, schedule):
+    weight, plain = (torch.ones(4, requires_grad=True) for _ in range(2))
+    run = sluice.pipeline(lambda x: x.square().sum(), schedule=schedule, device=device, verify=True)
+    for loss in run([weight * i * weight for i in range(12)]):
+        loss.backward()
+    sum((plain * i * plain).square().sum() for i in range(12)).backward()
+    assert torch.equal(weight.grad, plain.grad)
+
+
+def test_schedules_of_batches_that_require_a_gradient(device):
+    def slope(x):
+        return torch.autograd.grad(x.square().sum(), x)[0]
+
+    batches = [torch.full((4,), float(i), requires_grad=True) for i in range(6)]
+    assert sluice.verify_schedules(lambda schedule: sluice.pipeline(slope, schedule=schedule, device=device),
+                                   batches, ["serial", "overlapped"]) == {"serial": 6, "overlapped": 6}

@@ -28,13 +28,14 @@ def prefetch(loader: Iterable, device: Union[None, int, str, torch.device, Devic
     batches that are on the device at a time, and one that keeps the batch before them. The consumer's stream, the current one where
     the next batch is asked for, waits for the copy, and the copy into a set for what the consumer enqueued before asking: no
     `record_stream`, no race, and no growth of memory. Copies overlap with work where the loader's tensors are pinned. Nested and
-    sparse tensors, and those of classes of the program's, are copied into memory of their own.
+    sparse tensors, those of classes of the program's, and those that require a gradient, which leads back to the loader's, are copied
+    into memory of their own.
 
     A batch is valid until the one after the next is asked for. A program that keeps a tensor of it longer, be it by a view, `detach()`,
     `.data`, `numpy()` or what a backward pass has saved, meets a RuntimeError then, before that memory is written. What is left of an
-    iteration, such as a first batch for a figure, is the program's: the next iteration has other memory in its place. Nested and sparse
-    tensors may be kept. `reuse=True` is for loaders that refill their own memory. The object can be iterated again for each epoch,
-    one iteration at a time, and keeps its slots. An exception of the loader comes when all batches before it have been yielded.
+    iteration, such as a first batch for a figure, is the program's: the next iteration has other memory in its place. What is in memory
+    of its own may be kept. `reuse=True` is for loaders that refill their own memory. The object can be iterated again for each epoch, one
+    iteration at a time, and keeps its slots. An exception of the loader comes when all batches before it have been yielded.
 
     `state_dict()` in the loop's body says where the iteration is, `load_state_dict()` before the next one has it begin with the
     batch after that: by the loader's own `state_dict` where it has one, otherwise by skipping batches of an epoch that begins
@@ -100,7 +101,7 @@ class Prefetch:
         self.versions: dict[int, tuple[int, int]] = {}  # as in an intake
         self.indices = [-1] * self.sets  # of the batches that they are
         self.targets: list[Optional[tuple]] = [None] * self.sets  # a batch's form, and its tensors in the slot
-        self.whole: list[list[torch.Tensor]] = [[] for _ in range(self.sets)]  # no ordinary tensors, in memory of their own
+        self.whole: list[list[torch.Tensor]] = [[] for _ in range(self.sets)]  # in memory of their own
         self.storages: list[list[tuple[Any, int]]] = [[] for _ in range(self.sets)]  # and how many hold each, if the program does not
         self.small, self.is_small = SMALL, False
         self.first = 0  # the set of an iteration's first batch: that of the last one before is written last
@@ -267,11 +268,12 @@ class Prefetch:
                                    "under way; expected memory of its own for each batch, or reuse=True")
             versions[key] = version, number
             sources.append(tensor)
-            if tensor.requires_grad:
-                tensor = tensor.detach()
-            if not is_ordinary(tensor):
-                self.whole[number].append(tensor.detach().to(self.device.device, non_blocking=True, copy=True))
-                return self.whole[number][-1].detach()
+            if tensor.requires_grad and torch.is_grad_enabled() or not is_ordinary(tensor):  # a slot could not lead back to it
+                moved = tensor.to(self.device.device, non_blocking=True)
+                if moved is tensor:
+                    moved = tensor.clone()
+                self.whole[number].append(moved.detach())
+                return moved
             target = intake.room(slot, filled, tensor)
             if intake.allocations != allocations:
                 allocations = intake.allocations
@@ -307,7 +309,7 @@ class Prefetch:
             self.intake.slots[number], self.storages[number], self.targets[number] = Slot(), [], None
 
     def give_away(self, number: int) -> None:
-        """Nested and sparse tensors are the consumer's to keep."""
+        """What is in memory of its own is the consumer's to keep."""
         for tensor in self.whole[number]:
             for storage in storages_of([tensor]):
                 self.device.give_away(as_tensor(storage), [self.device.current_stream()])
@@ -324,7 +326,7 @@ class Prefetch:
 
 def target_of(batch: Any, memory: list[torch.Tensor]) -> Optional[tuple]:
     """What a flat batch is, and where its tensors go, for the library; nothing if there is something else in it."""
-    if not all(type(leaf) is torch.Tensor and is_plain(leaf) or type(leaf) in CONSTANTS for leaf in batch):
+    if not all(type(leaf) is torch.Tensor and is_plain(leaf) and not leaf.requires_grad or type(leaf) in CONSTANTS for leaf in batch):
         return None
     places = iter(memory)
     found = [(next(places), leaf) if type(leaf) is torch.Tensor else None for leaf in batch]

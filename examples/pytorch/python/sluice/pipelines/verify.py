@@ -25,6 +25,11 @@ def copied(tree: Any) -> Any:
     return map_batch(lambda tensor: tensor.detach().clone(), tree)
 
 
+def apart(tree: Any) -> Any:
+    """A batch that leads back to no other, and requires a gradient where that does."""
+    return map_batch(lambda tensor: tensor.detach().clone().requires_grad_(tensor.requires_grad), tree)
+
+
 def difference(found: Any, expected: Any) -> str:
     """What differs, or nothing."""
     first, second = list(leaves_of(found)), list(leaves_of(expected))
@@ -106,13 +111,13 @@ class Verification:
         """Runs the first batches one stage after the other; returns all batches again, with the state as it was."""
         from sluice.pipelines.trees import call
 
-        held = [copied(batch) for batch in itertools.islice(source, self.batches)]
+        held = [map_batch(torch.clone, batch) for batch in itertools.islice(source, self.batches)]  # with their history
         saved = [Saved(named) for named in self.state]
         numbers = self.random_state()
         self.expected = []
         try:
             for batch in held:
-                data = map_batch(lambda tensor: tensor.to(pipeline.device.device, copy=True), batch)
+                data = map_batch(lambda tensor: tensor.to(pipeline.device.device, copy=True), apart(batch))
                 for running in pipeline.stages:
                     data = call(running.given.function, data)
                 self.expected.append(copied(data))
@@ -164,7 +169,7 @@ def verify_schedules(make: Callable[[str], Any], batches: Iterable,
         raise TypeError(f"sluice.verify_schedules: make is {shown(make)}, expected a callable that makes a pipeline of a schedule")
     if isinstance(schedules, str) or not isinstance(schedules, Sequence) or len(schedules) < 2:
         raise ValueError(f"sluice.verify_schedules: schedules is {shown(schedules)}, expected two or more to be compared")
-    kept = [copied(batch) for batch in batches]
+    kept = [apart(batch) for batch in batches]
     if not kept:
         raise ValueError("sluice.verify_schedules: there are no batches, expected at least one to be compared")
     expected: list[Any] = []
