@@ -43,7 +43,7 @@ enum class Word {
 struct Words {
     PyObject *all = nullptr, *tensor = nullptr, *tuple = nullptr, *list = nullptr, *strided = nullptr;
     Ref cdata, untyped_storage, clone, version, layout, dtype, is_cpu, requires_grad, is_contiguous, is_neg,
-        shape, stride, data_ptr, copy, grad, detach;
+        shape, stride, data_ptr, copy, grad, detach, attributes;
 
     PyObject* operator[](Word word) const { return PyTuple_GetItem(all, static_cast<std::intptr_t>(word)); }
 
@@ -72,6 +72,7 @@ struct Words {
         copy = name("copy_");
         grad = name("grad");
         detach = name("detach");
+        attributes = name("__dict__");
     }
 };
 
@@ -117,9 +118,10 @@ inline void append_held(PyObject* late, PyObject* storages) {
             check(PyList_Append(late, item(storages, i)));
 }
 
-/// Storages of all tensors that a stage returned, as a tuple or list.
+/// Storages of all tensors that a stage returned, those in a tensor's attributes too, as a tuple or list.
 inline Ref storages_in(PyObject* tree) {
-    if (is_tensor(tree) && attribute(tree, words.layout).get() == words.strided) {
+    if (is_tensor(tree) && attribute(tree, words.layout).get() == words.strided &&
+        !is_true(attribute(tree, words.attributes))) {
         if (PyObject* const storage =
                 PyObject_CallMethodObjArgs(tree, words.untyped_storage.get(), nullptr)) {
             Ref result = Ref::taken(PyTuple_New(1));

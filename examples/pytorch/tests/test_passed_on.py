@@ -10,6 +10,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 import sluice
 from sluice.pipelines.devices import CpuDevice
+from sluice.pipelines.holders import storages_of
 from sluice.pipelines.trees import held_by
 
 np = pytest.importorskip("numpy")
@@ -119,9 +120,42 @@ class Slotted:
         self.h, self.y = h, y
 
 
+def attributed(h, y):
+    given = torch.ones(1)
+    given.h, given.more = h, [y]
+    return given
+
+
 OBJECTS = {"attributes": Out, "slots": Slotted, "a closure": lambda h, y: lambda: (h, y), "a deque": lambda h, y: deque([h, y]),
            # A deque is a container of PyTorch's, whose tensors are copied.
-           "a distribution": lambda h, y: [torch.distributions.Normal(h, 1.0), y], "in another": lambda h, y: {"out": [Out(Out(h, 1), y)]}}
+           "a distribution": lambda h, y: [torch.distributions.Normal(h, 1.0), y], "in another": lambda h, y: {"out": [Out(Out(h, 1), y)]},
+           "a tensor": attributed}
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of MaskedTensors")
+class TestMasked:
+    """PyTorch calls them dense, and their numbers are those of two other tensors."""
+
+    @staticmethod
+    def loader():
+        return [(torch.masked.masked_tensor(x, x > 3), y) for x, y in batches()]
+
+    def test_their_memory(self):
+        found, _ = self.loader()[0]
+        assert {storage.data_ptr() for storage in storages_of([found])} == {found.get_data().data_ptr(), found.get_mask().data_ptr()}
+
+    @pytest.mark.parametrize("schedule", ["overlapped", "graphed"])
+    def test_bits_are_compared(self, schedule):
+        run = sluice.pipeline(lambda x, y: (x + 1, y), lambda x, y: x + 1, schedule=schedule, device=GraphingDevice(), verify=True)
+        assert len(list(run(self.loader()))) == COUNT
+        wrong = iter(range(99))
+        run = sluice.pipeline(lambda x, y: x + next(wrong), schedule=schedule, device=GraphingDevice(), verify=True)
+        with pytest.raises(sluice.VerifyError, match="batch 0 differs"):
+            list(run(self.loader()))
+
+    def test_they_are_prefetched(self, device):
+        found = [x for x, _ in sluice.prefetch(self.loader(), device)]
+        assert all(torch.equal(x.get_data().cpu(), y.get_data()) for x, (y, _) in zip(found, self.loader()))
 
 
 @pytest.mark.parametrize("kind", OBJECTS)
@@ -160,7 +194,8 @@ class TestObjects:
         run = sluice.pipeline(lambda x, y: (x * 2, y), lambda x, y: OBJECTS[kind](x + 1, y * 1), schedule="graphed", device=device_of(device))
         found = [sorted(t.float().mean().item() for t in held_by(result) if t.numel()) for result in list(run(batches()))]
         assert all({2.0 * i + 1, float(i)} <= set(numbers) for i, numbers in enumerate(found)), found
-        assert kind == "a deque" or "made anew for each batch" in run.report().refusals["<lambda> (1)"]
+        reason = "attributes of the program's" if kind == "a tensor" else "made anew for each batch"
+        assert kind == "a deque" or reason in run.report().refusals["<lambda> (1)"]
 
 
 class Encoding(UserDict):

@@ -10,15 +10,21 @@ from typing import Any, Iterable, Iterator, Sequence
 import torch
 
 count = torch._C._storage_Use_Count
+Masked: Any = getattr(getattr(torch, "masked", None), "MaskedTensor", ())  # a prototype of PyTorch's
 is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 is_transformed = torch._C._are_functorch_transforms_active  # tensors may be wrapped, whose memory the operators' library cannot look at
+
+
+def is_masked(tensor: torch.Tensor) -> bool:
+    """Whose numbers are two tensors', of which PyTorch's ways to ask know nothing."""
+    return isinstance(tensor, Masked)
 
 
 def storages_of(tensors: Iterable[torch.Tensor]) -> list[Any]:
     """Their storages, and nothing else of them."""
     found = []
     for tensor in tensors:
-        if type(tensor) is torch.Tensor or not hasattr(tensor, "__tensor_flatten__"):
+        if type(tensor) is torch.Tensor or not (hasattr(tensor, "__tensor_flatten__") or is_masked(tensor)):
             try:
                 found.append(tensor.untyped_storage())
                 continue
@@ -29,9 +35,11 @@ def storages_of(tensors: Iterable[torch.Tensor]) -> list[Any]:
 
 
 def parts_of(tensor: torch.Tensor) -> list[torch.Tensor]:
-    """The plain tensors that a nested or sparse one consists of, or one of `torch.func`."""
+    """The plain tensors that a nested, sparse or masked one consists of, or one of `torch.func`."""
     if is_wrapped(tensor):
         return [torch._C._functorch.get_unwrapped(tensor)]
+    if is_masked(tensor):
+        return [tensor._masked_data, tensor._masked_mask]
     if hasattr(tensor, "__tensor_flatten__"):
         return [getattr(tensor, name) for name in tensor.__tensor_flatten__()[0]]
     if tensor.layout == torch.sparse_coo:

@@ -10,7 +10,7 @@ from sluice.arguments import is_integer, shown
 from sluice.pipelines.compiled import UNHANDLED
 from sluice.pipelines.devices import Device
 from sluice.pipelines.holders import Baseline, is_transformed, storages_of
-from sluice.pipelines.trees import is_ordinary, map_batch, version_of
+from sluice.pipelines.trees import held_by, is_ordinary, map_batch, version_of
 
 
 NEVER_ASKED: Any = object()
@@ -174,6 +174,9 @@ class Intake:
         moved = tensor.to(self.target, non_blocking=True)
         if moved is tensor:
             moved = tensor.clone()
+        if type(moved) is not torch.Tensor:
+            self.made[slot] += storages_of(held_by(moved))
+            return moved
         try:
             self.made[slot].append(moved.untyped_storage())
         except (NotImplementedError, RuntimeError):

@@ -17,7 +17,7 @@ from sluice.pipelines.holders import as_tensor, count, is_transformed, storages_
 from sluice.pipelines.intake import Intake, Slot, checked_slots, forget, require_batches, strides_of_copy
 from sluice.pipelines.plan import CALLER, COPIES, CURRENT, RECORD, RESTORE, WAIT
 from sluice.pipelines.position import Position
-from sluice.pipelines.trees import is_ordinary, is_plain, map_batch, tensors_of
+from sluice.pipelines.trees import held_by, is_ordinary, is_plain, map_batch, tensors_of
 
 
 def prefetch(loader: Iterable, device: Union[None, int, str, torch.device, Device] = None, slots: int = 2, *,
@@ -311,7 +311,7 @@ class Prefetch:
     def give_away(self, number: int) -> None:
         """What is in memory of its own is the consumer's to keep."""
         for tensor in self.whole[number]:
-            for storage in storages_of([tensor]):
+            for storage in storages_of(held_by(tensor)):
                 self.device.give_away(as_tensor(storage), [self.device.current_stream()])
 
     def finish(self) -> None:

@@ -69,7 +69,7 @@ class Submission:
                 raise stage_error(running.name, index, error) from error
             if timed:
                 self.times.mark(running.place, running.stream)
-            if type(data) is TENSOR and data.layout is STRIDED and not is_wrapped(data):
+            if type(data) is TENSOR and data.layout is STRIDED and not data.__dict__ and not is_wrapped(data):
                 made[slot] = (data.untyped_storage(),)
             else:
                 made[slot] = storages_of(held_by(data))
@@ -152,7 +152,7 @@ class Submission:
             del outputs
             if index == 0 and self.before == 0:
                 self.device.synchronize()
-        last.made[slot] = storages_of((data,) if type(data) is torch.Tensor else held_by(data))
+        last.made[slot] = storages_of(held_by(data))
         if error := steps.step(ends[slot]):
             steps.fail(error)
         if index == 0 and self.before == 0:

@@ -19,7 +19,7 @@ from typing import Any, Callable, Iterator, NamedTuple, Optional
 import torch
 from torch.utils import _pytree
 
-from sluice.pipelines.holders import is_wrapped
+from sluice.pipelines.holders import is_masked, is_wrapped
 
 MOST_OBJECTS = 256  # that are looked into
 THE_PROGRAMS = (type, types.ModuleType, torch.nn.Module, torch.optim.Optimizer, torch.Generator, torch.dtype, torch.device)
@@ -229,15 +229,21 @@ def tensors_of(tree: Any, others: Optional[list] = None) -> list[torch.Tensor]:
 
 
 def held_by(tree: Any) -> list[torch.Tensor]:
-    """All tensors, and those in objects that are no containers: attributes, slots, closures of functions. Modules and optimizers are
-    the program's, whatever becomes of the batch."""
+    """All tensors, and those in objects that are no containers, tensors too: attributes, slots, closures of functions. Modules and
+    optimizers are the program's, whatever becomes of the batch."""
     rest: list[Any] = []
     found = tensors_of(tree, rest)
+    for tensor in found:
+        if has_attributes(tensor):
+            rest += tensor.__dict__.values()
     seen: set[int] = set()
     while rest and len(seen) < MOST_OBJECTS:
         held = rest.pop()
         if isinstance(held, torch.Tensor):
             found.append(held)
+            if id(held) not in seen and has_attributes(held):
+                seen.add(id(held))
+                rest += held.__dict__.values()
         elif type(held) not in CHILDLESS and not isinstance(held, THE_PROGRAMS) and id(held) not in seen:
             seen.add(id(held))
             kind = kind_of(held)
@@ -296,7 +302,7 @@ def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
     """NaNs of the same bits are the same."""
     if a.layout != b.layout or a.is_nested != b.is_nested or a.dtype != b.dtype:
         return False
-    if not is_plain(a) or a.is_quantized:  # which has no bytes that PyTorch would look at
+    if not is_plain(a) or a.is_quantized or is_masked(a):  # which has no bytes that PyTorch would look at
         first, second = parts_of(a), parts_of(b)
         return len(first) == len(second) and a.dim() == b.dim() and all(map(same_bits, first, second))
     if a.shape != b.shape:
@@ -311,7 +317,9 @@ def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def parts_of(tensor: torch.Tensor) -> list[torch.Tensor]:
-    """Plain tensors that say all of a nested, sparse or quantized one."""
+    """Plain tensors that say all of a nested, sparse, quantized or masked one."""
+    if is_masked(tensor):
+        return [tensor._masked_data, tensor._masked_mask]
     tensor = tensor.detach()
     if tensor.is_quantized:
         return [tensor.int_repr(), tensor.dequantize()]
