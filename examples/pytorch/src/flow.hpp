@@ -223,11 +223,11 @@ inline void free_made(const Way& way, std::intptr_t place, std::intptr_t slot, b
 inline void stage(const Way& way, std::intptr_t place, std::intptr_t slot, Ref& data) {
     try {
         data = call(item(way[Way::functions], place), data.get());
+        put(item(way[Way::made], place), slot, storages_in(data.get()));
     } catch (Raised) {
         put(way[Way::state], 0, Ref::taken(PyLong_FromLongLong(place)));
         throw;
     }
-    put(item(way[Way::made], place), slot, storages_in(data.get()));
 }
 
 /// `overlapped(way, index, slot, batch, reads)` enqueues all of a batch, and returns its result; or `unhandled`, with nothing done. Leaves in

@@ -168,3 +168,14 @@ def test_schedules_of_batches_that_require_a_gradient(device):
     batches = [torch.full((4,), float(i), requires_grad=True) for i in range(6)]
     assert sluice.verify_schedules(lambda schedule: sluice.pipeline(slope, schedule=schedule, device=device),
                                    batches, ["serial", "overlapped"]) == {"serial": 6, "overlapped": 6}
+
+
+def test_results_that_cannot_be_copied(device):
+    """Nothing would be compared with them."""
+    def endless(x):
+        results = [x]
+        results.append(results)
+        return results
+
+    with pytest.raises(ValueError, match="a list contains itself"):
+        list(sluice.pipeline(endless, schedule="serial", device=device, verify=True)([torch.ones(2)] * 9))

@@ -25,7 +25,7 @@ def signature_of(tree: Any) -> Optional[tuple[tuple, tuple]]:
     addresses: list[int] = []
     try:
         describe(tree, form, addresses)
-    except Unknown:
+    except (Unknown, RecursionError):  # attributes may lead back to what has them
         return None
     return tuple(form), tuple(addresses)
 

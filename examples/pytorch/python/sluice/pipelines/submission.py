@@ -65,14 +65,14 @@ class Submission:
                     data = function(data)
                 else:
                     data = function(*data) if kind is tuple or kind is list else call(function, data)
+                if type(data) is TENSOR and data.layout is STRIDED and not data.__dict__ and not is_wrapped(data):
+                    made[slot] = (data.untyped_storage(),)
+                else:
+                    made[slot] = storages_of(held_by(data))
             except Exception as error:
                 raise stage_error(running.name, index, error) from error
             if timed:
                 self.times.mark(running.place, running.stream)
-            if type(data) is TENSOR and data.layout is STRIDED and not data.__dict__ and not is_wrapped(data):
-                made[slot] = (data.untyped_storage(),)
-            else:
-                made[slot] = storages_of(held_by(data))
             if index == 0 and self.before == 0:  # cuDNN's benchmark and the like choose wrongly beside other work
                 self.device.synchronize()
         if error := step(ends[slot]):

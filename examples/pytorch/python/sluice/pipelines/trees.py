@@ -28,6 +28,11 @@ FILLED = (set, bytearray, collections.deque)
 CHILDLESS = frozenset([torch.Tensor, torch.nn.Parameter, str, bytes, int, float, bool, complex, type(None)])
 
 
+def endless(tree: Any) -> ValueError:
+    """In place of a RecursionError, by the innermost call that has room for it."""
+    return ValueError(f"a {type(tree).__name__} contains itself, or is nested deeper than Python's limit of calls; expected a tree of containers")
+
+
 def attribute_of(value: Any, name: str, otherwise: Any = None) -> Any:
     """Of any object: the `__getattr__` of many a dictionary raises a KeyError, which `getattr` passes on."""
     try:
@@ -163,12 +168,15 @@ def map_tensors(work: Callable[[torch.Tensor], Any], tree: Any, arrays: bool = F
     if isinstance(tree, torch.Tensor):
         return work(tree)
     of = type(tree)
-    if of is tuple:
+    if of is tuple:  # whose cycles go through another container
         return tuple([map_tensors(work, value, arrays) for value in tree])
     kind = kind_of(tree)
     if kind is not None:
         values = kind.values(tree)
-        mapped = [map_tensors(work, value, arrays) for value in values]
+        try:
+            mapped = [map_tensors(work, value, arrays) for value in values]
+        except RecursionError:
+            raise endless(tree) from None
         if all(map(operator.is_, mapped, values)):
             return owned(tree) if arrays else tree  # without a tensor: an object like others
         return kind.rebuilt(tree, mapped)
@@ -204,8 +212,11 @@ def leaves_of(tree: Any) -> Iterator[Any]:
     if kind is None:
         yield tree
     else:
-        for value in kind.values(tree):
-            yield from leaves_of(value)
+        try:
+            for value in kind.values(tree):
+                yield from leaves_of(value)
+        except RecursionError:
+            raise endless(tree) from None
 
 
 def tensors_of(tree: Any, others: Optional[list] = None) -> list[torch.Tensor]:
@@ -224,7 +235,10 @@ def tensors_of(tree: Any, others: Optional[list] = None) -> list[torch.Tensor]:
         if isinstance(value, torch.Tensor):
             found.append(value)
         elif type(value) not in CHILDLESS:
-            found += tensors_of(value, others)
+            try:
+                found += tensors_of(value, others)
+            except RecursionError:
+                raise endless(value) from None
     return found
 
 
