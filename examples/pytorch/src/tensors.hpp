@@ -48,6 +48,24 @@ inline std::string text_of(ScalarType type) {
         return "int64";
     case ScalarType::Bool:
         return "bool";
+    case ScalarType::UInt16:
+        return "uint16";
+    case ScalarType::UInt32:
+        return "uint32";
+    case ScalarType::UInt64:
+        return "uint64";
+    case ScalarType::ComplexHalf:
+        return "complex32";
+    case ScalarType::ComplexFloat:
+        return "complex64";
+    case ScalarType::ComplexDouble:
+        return "complex128";
+    case ScalarType::Float8_e5m2:
+    case ScalarType::Float8_e4m3fn:
+    case ScalarType::Float8_e5m2fnuz:
+    case ScalarType::Float8_e4m3fnuz:
+    case ScalarType::Float8_e8m0fnu:
+        return "float8";
     default:
         return "another type";
     }

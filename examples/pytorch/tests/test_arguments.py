@@ -48,6 +48,15 @@ SENTENCES = {
     "sluice.row_expand: offsets ends at 10, expected at most 5": lambda: sluice.row_expand(torch.rand(3, 2), OFFSETS, 5),
     "sluice.row_expand: of_rows is a nested tensor": lambda: sluice.row_expand(
         torch.nested.nested_tensor([VALUES], layout=torch.jagged), OFFSETS, 10),
+    "sluice.row_expand: of_rows is of class MaskedTensor, expected a dense tensor": lambda: sluice.row_expand(
+        torch.masked.masked_tensor(VALUES[:3], VALUES[:3] > 0), OFFSETS, 10),
+    "sluice.row_sum: offsets is of class MaskedTensor, expected a dense tensor": lambda: sluice.row_sum(
+        VALUES, torch.masked.masked_tensor(OFFSETS, OFFSETS > 0)),
+    "sluice.giou_loss: predictions is of class UninitializedParameter, expected a dense": lambda: sluice.giou_loss(
+        torch.nn.UninitializedParameter(), BOXES, OFFSETS),
+    "sluice.row_sum: values is of complex64, expected float32": lambda: sluice.row_sum(VALUES.to(torch.complex64), OFFSETS),
+    "sluice.row_sum: values is of float8, expected float32": lambda: sluice.row_sum(VALUES.to(torch.float8_e5m2), OFFSETS),
+    "sluice.row_max: values is of uint16, expected float32": lambda: sluice.row_max(VALUES.to(torch.uint16), OFFSETS),
     "sluice.giou_loss: reduction is None, expected 'mean'": lambda: sluice.giou_loss(BOXES, BOXES, OFFSETS, reduction=None),
     "sluice.giou_loss: formula is 1, expected 'torchvision'": lambda: sluice.giou_loss(BOXES, BOXES, OFFSETS, formula=1),
     "sluice.giou_loss: targets is on device meta": lambda: sluice.giou_loss(BOXES, BOXES.to("meta"), OFFSETS),

@@ -77,3 +77,59 @@ def test_an_attribute_that_leads_back(device, schedule):
     """It is no container's."""
     run = sluice.pipeline(lambda x, y: x + y, schedule=schedule, device=device_of(device))
     assert [x[0].item() for x in run([Items(torch.full((2,), float(i)), 1) for i in range(30)])] == [i + 1.0 for i in range(30)]
+
+
+def quantized(count=4):
+    return torch.quantize_per_channel(torch.arange(2.0 * count).view(count, 2), torch.ones(count), torch.zeros(count, dtype=torch.long), 0,
+                                      torch.quint8)
+
+
+UNCOPIED = {  # by PyTorch 2.11, on the CPU too
+    "a tensor of the device 'meta', which has no numbers; expected one with memory": lambda: torch.ones(2, device="meta"),
+    r"a tensor quantized by torch.per_channel_affine_float_qparams, which PyTorch does not copy to '\w+'; expected a dense one, such as dequ":
+        lambda: torch.quantize_per_channel(torch.ones(2), torch.ones(2), torch.zeros(2), 0, torch.qint8),
+    "an UninitializedParameter, which has no numbers yet; expected it after the first call": torch.nn.UninitializedParameter,
+    "an UninitializedBuffer, which has no numbers yet; expected it after the first call": torch.nn.UninitializedBuffer,
+}
+
+
+@pytest.mark.parametrize("kind", UNCOPIED)
+class TestUncopied:
+    @pytest.mark.parametrize("schedule", SCHEDULES)
+    def test_of_a_batch(self, device, kind, schedule):
+        run, good = sluice.pipeline(lambda x, y: x + 1, schedule=schedule, device=device_of(device)), (torch.ones(2), 1)
+        for bad in ((UNCOPIED[kind](), 1), [[UNCOPIED[kind]()], 1]):
+            found = []
+            with pytest.raises(RuntimeError, match=f"^batch 5 has {kind}"):
+                found.extend(run([good] * 5 + [bad]))
+            assert len(found) == 5
+        assert len(list(run([good] * 5))) == 5
+
+    def test_elsewhere(self, device, kind):
+        batches = [torch.ones(2), UNCOPIED[kind]()]
+        with pytest.raises(RuntimeError, match=f"^batch 1 has {kind}"):
+            list(sluice.prefetch(batches, device))
+        if kind.startswith("an "):
+            with pytest.raises(RuntimeError, match=f"^batch 1 has {kind}"):
+                list(sluice.pipeline(lambda x: x, device=device, verify=True)(batches))
+            with pytest.raises(RuntimeError, match=f"^batch 1 has {kind}"):
+                sluice.verify_schedules(lambda schedule: sluice.pipeline(lambda x: x, schedule=schedule, device=device), batches)
+
+    def test_the_error_of_a_stage_is_its_own(self, device, kind):
+        def fail(x):
+            raise RuntimeError("of the stage")
+
+        with pytest.raises(sluice.StageError, match="of the stage"):
+            list(sluice.pipeline(fail, device=device)([{"x": torch.ones(1)}]))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="PyTorch copies them to no GPU")
+def test_what_the_cpu_copies():
+    for like in (lambda i: torch.full((4,), float(i)).to_mkldnn(), lambda i: quantized(5 - i % 4),
+                 lambda i: torch.quantize_per_tensor(torch.arange(4.0 + i), 0.1 * (i + 1), 0, torch.quint8)):
+        expected = [like(i).dequantize().to_dense() if like(i).is_quantized else like(i).to_dense() for i in range(30)]
+        data = [(like(i), torch.tensor(i)) for i in range(30)]
+        loops = [sluice.pipeline(lambda x, i: (x, i), schedule=schedule, device=GraphingDevice())(data) for schedule in SCHEDULES]
+        for loop in (*loops, sluice.prefetch(data, "cpu")):
+            for place, (x, i) in enumerate(loop):
+                assert torch.equal(x.dequantize() if x.is_quantized else x.to_dense(), expected[place]) and i == place

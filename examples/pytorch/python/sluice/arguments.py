@@ -9,10 +9,12 @@ import warnings
 from typing import Any, Callable, Optional, Sequence, Union
 
 import torch
+from torch.nn.parameter import UninitializedTensorMixin
 
 Offsets = Union[torch.Tensor, Sequence[int]]
 NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
 PACKAGE = os.path.dirname(__file__) + os.sep
+NUMBERLESS = (UninitializedTensorMixin, getattr(getattr(torch, "masked", None), "MaskedTensor", UninitializedTensorMixin))
 INTEGERS = (torch.int32, torch.int16, torch.int8, torch.uint8, torch.uint16, torch.uint32, torch.uint64)
 
 
@@ -50,11 +52,19 @@ def require_tensors(name: str, **given: object) -> None:
             raise RuntimeError(f"sluice.{name}: {argument} is a {type(value).__name__}, expected a tensor")
         if value.layout is not torch.strided or value.is_quantized:
             require_dense(name, argument, value)
+        if type(value) is not torch.Tensor:
+            require_numbers(name, argument, value)
         device = value.device
         if where is None:
             where, other = device, argument
         elif device != where:
             refuse_device(name, argument, device, other, where)
+
+
+def require_numbers(name: str, argument: str, value: torch.Tensor) -> None:
+    """Of its own."""
+    if isinstance(value, NUMBERLESS):
+        raise RuntimeError(f"sluice.{name}: {argument} is of class {type(value).__name__}, expected a dense tensor")
 
 
 def require_dense(name: str, argument: str, value: torch.Tensor) -> None:
@@ -146,6 +156,8 @@ def offsets_of(name: str, offsets: Offsets, like: torch.Tensor, other: str = "va
     if offsets.layout is not torch.strided or offsets.is_nested:
         require_dense(name, "offsets", offsets)
         raise RuntimeError(f"sluice.{name}: offsets is a nested tensor, expected where each row begins")
+    if type(offsets) is not torch.Tensor:
+        require_numbers(name, "offsets", offsets)
     if offsets.device != like.device:
         refuse_device(name, "offsets", offsets.device, other, like.device)
     if offsets.dtype in INTEGERS:

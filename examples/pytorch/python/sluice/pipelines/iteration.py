@@ -12,6 +12,7 @@ import torch
 
 from sluice.pipelines.draws import heeded
 from sluice.pipelines.holders import is_transformed
+from sluice.pipelines.refusals import require_copies
 from sluice.pipelines.stages import RunningStage, stage_error
 from sluice.pipelines.trees import call
 
@@ -114,7 +115,11 @@ class Iteration:
                     return
                 trial = choice.trial
             timed = self.timing and self.is_timed("serial")
-            data = intake.alone(batch)
+            try:
+                data = intake.alone(batch)
+            except Exception:
+                require_copies(self.begun, batch, intake.target)
+                raise
             if trial is not None and not intake.reuse:
                 trial.look_at_sources(batch)
             batch = NONE

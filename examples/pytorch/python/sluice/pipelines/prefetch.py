@@ -17,6 +17,7 @@ from sluice.pipelines.holders import as_tensor, count, is_transformed, storages_
 from sluice.pipelines.intake import Intake, Slot, checked_slots, forget, require_batches, strides_of_copy
 from sluice.pipelines.plan import CALLER, COPIES, CURRENT, RECORD, RESTORE, WAIT
 from sluice.pipelines.position import Position
+from sluice.pipelines.refusals import require_copies
 from sluice.pipelines.trees import held_by, is_ordinary, is_plain, map_batch, tensors_of
 
 
@@ -251,6 +252,13 @@ class Prefetch:
         return self.into_slot(number, index, batch)
 
     def into_slot(self, number: int, index: int, batch: Any) -> Any:
+        try:
+            return self.mapped(number, index, batch)
+        except Exception:
+            require_copies(index, batch, self.device.device)
+            raise
+
+    def mapped(self, number: int, index: int, batch: Any) -> Any:
         intake, filled = self.intake, 0
         slot, allocations = intake.slots[number], intake.allocations
         sources, versions = self.sources[number], self.versions
@@ -326,7 +334,7 @@ class Prefetch:
 
 def target_of(batch: Any, memory: list[torch.Tensor]) -> Optional[tuple]:
     """What a flat batch is, and where its tensors go, for the library; nothing if there is something else in it."""
-    if not all(type(leaf) is torch.Tensor and is_plain(leaf) and not leaf.requires_grad or type(leaf) in CONSTANTS for leaf in batch):
+    if not all(type(leaf) is torch.Tensor and is_ordinary(leaf) and not leaf.requires_grad or type(leaf) in CONSTANTS for leaf in batch):
         return None
     places = iter(memory)
     found = [(next(places), leaf) if type(leaf) is torch.Tensor else None for leaf in batch]

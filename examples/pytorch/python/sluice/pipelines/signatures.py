@@ -72,7 +72,7 @@ def describe_attributes(tree: Any, form: list[Any], addresses: list[int], known:
 
 
 def describe_tensor(tensor: torch.Tensor, form: list[Any], addresses: list[int]) -> None:
-    if not is_plain(tensor) or type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+    if not is_plain(tensor) or tensor.is_quantized or type(tensor) not in (torch.Tensor, torch.nn.Parameter):
         raise Unknown
     form += (tensor.dtype, tensor.shape, tensor.stride(), tensor.requires_grad)
     if tensor.is_complex():

@@ -9,6 +9,7 @@ import torch
 from sluice.pipelines.compiled import UNHANDLED
 from sluice.pipelines.holders import count, is_wrapped, kept, storages_of
 from sluice.pipelines.history import has_history
+from sluice.pipelines.refusals import require_copies
 from sluice.pipelines.stages import stage_error
 from sluice.pipelines.trees import call, held_by, tensors_of
 
@@ -45,7 +46,11 @@ class Submission:
             if count(storage._cdata) > 1:
                 late.append(storage)
         storage = intake.made[slot] = ()  # frees them
-        data = intake.bring(slot, index, batch)
+        try:
+            data = intake.bring(slot, index, batch)
+        except Exception:
+            require_copies(index, batch, intake.target)
+            raise
         for moment, made, is_last, function, running in stages:
             if moment is not None and (error := step(moment)):
                 steps.fail(error)
@@ -118,7 +123,11 @@ class Submission:
             return self.submit(index, batch, ends)
         late[:] = kept(intake.made[slot])
         intake.made[slot] = ()
-        data = brought = intake.bring_into_slot(slot, index, batch)
+        try:
+            data = brought = intake.bring_into_slot(slot, index, batch)
+        except Exception:
+            require_copies(index, batch, intake.target)
+            raise
         written = [place.fixed]
         last.graphs.around.known = None  # whatever the loop's body did
         for moment, made, is_last, _, running in stages:

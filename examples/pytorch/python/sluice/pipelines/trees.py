@@ -303,8 +303,8 @@ def is_plain(tensor: torch.Tensor) -> bool:
 
 def is_ordinary(tensor: torch.Tensor) -> bool:
     """Whether memory with strides is all of it. A class of the program's may have more, such as the format of boxes, and says itself what
-    `to()` makes of that; what `torch.func` wraps has another's."""
-    return type(tensor) in ORDINARY and is_plain(tensor) and not is_wrapped(tensor)
+    `to()` makes of that; what `torch.func` wraps has another's; what is quantized has a scale."""
+    return type(tensor) in ORDINARY and is_plain(tensor) and not tensor.is_quantized and not is_wrapped(tensor)
 
 
 def version_of(tensor: torch.Tensor) -> int:

@@ -13,6 +13,7 @@ from torch.utils import _pytree as pytree
 
 from sluice.arguments import shown
 from sluice.pipelines.intake import require_batches
+from sluice.pipelines.refusals import require_copies
 from sluice.pipelines.trees import as_tensor, leaves_of, map_batch, same_bits
 
 
@@ -25,9 +26,18 @@ def copied(tree: Any) -> Any:
     return map_batch(lambda tensor: tensor.detach().clone(), tree)
 
 
-def apart(tree: Any) -> Any:
-    """A batch that leads back to no other, and requires a gradient where that does."""
-    return map_batch(lambda tensor: tensor.detach().clone().requires_grad_(tensor.requires_grad), tree)
+def taken(index: int, batch: Any, work: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """A loader's batch of copies."""
+    try:
+        return map_batch(work, batch)
+    except Exception:
+        require_copies(index, batch, torch.device("cpu"))
+        raise
+
+
+def apart(tensor: torch.Tensor) -> torch.Tensor:
+    """One that leads back to no other, and requires a gradient where that does."""
+    return tensor.detach().clone().requires_grad_(tensor.requires_grad)
 
 
 def difference(found: Any, expected: Any) -> str:
@@ -111,14 +121,14 @@ class Verification:
         """Runs the first batches one stage after the other; returns all batches again, with the state as it was."""
         from sluice.pipelines.trees import call
 
-        held = [map_batch(torch.clone, batch) for batch in itertools.islice(source, self.batches)]  # with their history
+        held = [taken(index, batch, torch.clone) for index, batch in enumerate(itertools.islice(source, self.batches))]
         saved = [Saved(named) for named in self.state]
         numbers = self.random_state()
         self.expected = []
         try:
             for batch in held:
                 try:
-                    data = map_batch(lambda tensor: tensor.to(pipeline.device.device, copy=True), apart(batch))
+                    data = map_batch(lambda tensor: apart(tensor).to(pipeline.device.device, copy=True), batch)
                     for running in pipeline.stages:
                         data = call(running.given.function, data)
                 except Exception:
@@ -170,7 +180,7 @@ def verify_schedules(make: Callable[[str], Any], batches: Iterable,
         raise TypeError(f"sluice.verify_schedules: make is {shown(make)}, expected a callable that makes a pipeline of a schedule")
     if isinstance(schedules, str) or not isinstance(schedules, Sequence) or len(schedules) < 2:
         raise ValueError(f"sluice.verify_schedules: schedules is {shown(schedules)}, expected two or more to be compared")
-    kept = [apart(batch) for batch in batches]
+    kept = [taken(index, batch, apart) for index, batch in enumerate(batches)]
     if not kept:
         raise ValueError("sluice.verify_schedules: there are no batches, expected at least one to be compared")
     expected: list[Any] = []
