@@ -99,8 +99,9 @@ BoxRows ragged_rows(const char* op, const Tensor& predictions, const Tensor& tar
     }
     if (padded ? predictions.size(0) != rows : predictions.size(0) != targets.size(0)) {
         refuse(op, "predictions has shape " + text_of_shape(predictions) + ", expected " +
-                       (padded ? std::to_string(rows) + " rows, as offsets says"
-                               : std::to_string(targets.size(0)) + " boxes, as targets has"));
+                       (padded ? sluice::detail::counted(rows, "row") + ", as offsets says"
+                               : std::to_string(targets.size(0)) +
+                                     (targets.size(0) == 1 ? " box" : " boxes") + ", as targets has"));
     }
     if (padded && predictions.size(1) == 0 && targets.size(0) > 0)
         refuse(op,
@@ -191,11 +192,11 @@ Tensor run_backward(GiouBackward& all, const char* op, const Tensor& incoming, c
     const bool by_row = is_by_row(all.reduction);
     if (!of_incoming || *of_incoming > Number::float16 ||
         (by_row ? incoming.dim() != 1 || incoming.numel() != all.boxes.rows : incoming.numel() != 1)) {
-        refuse(op,
-               "the incoming gradient has shape " + text_of_shape(incoming) + " and is of " +
-                   text_of(incoming.scalar_type()) + ", expected " +
-                   (by_row ? "a floating-point number for each of " + std::to_string(all.boxes.rows) + " rows"
-                           : std::string("one floating-point number")));
+        refuse(op, "the incoming gradient has shape " + text_of_shape(incoming) + " and is of " +
+                       text_of(incoming.scalar_type()) + ", expected " +
+                       (by_row ? "a floating-point number for each of " +
+                                     sluice::detail::counted(all.boxes.rows, "row")
+                               : std::string("one floating-point number")));
     }
     all.incoming = {incoming.const_data_ptr(), *of_incoming,
                     by_row && incoming.numel() > 1 ? incoming.stride(0) : 0};

@@ -48,6 +48,8 @@ SENTENCES = {
     "sluice.row_expand: offsets ends at 10, expected at most 5": lambda: sluice.row_expand(torch.rand(3, 2), OFFSETS, 5),
     "sluice.row_expand: of_rows is a nested tensor": lambda: sluice.row_expand(
         torch.nested.nested_tensor([VALUES], layout=torch.jagged), OFFSETS, 10),
+    "sluice.sample_ids: epoch has shape [2], expected one, or one for each of 1 sample": lambda: sluice.sample_ids(
+        torch.arange(1), torch.arange(2)),
     "sluice.row_expand: of_rows is of class MaskedTensor, expected a dense tensor": lambda: sluice.row_expand(
         torch.masked.masked_tensor(VALUES[:3], VALUES[:3] > 0), OFFSETS, 10),
     "sluice.row_sum: offsets is of class MaskedTensor, expected a dense tensor": lambda: sluice.row_sum(

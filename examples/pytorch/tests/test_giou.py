@@ -89,7 +89,7 @@ def test_nested_predictions_of_other_rows_than_the_targets(device):
     else:
         with pytest.raises(RuntimeError, match="predictions has 2 boxes in row 0, expected 1, as targets has"):
             sluice.giou_loss(nested(0, 2, 3), nested(0, 1, 3))
-    with pytest.raises(RuntimeError, match="predictions has 1 rows, expected 2, as targets has"):
+    with pytest.raises(RuntimeError, match="predictions has 1 row, expected 2, as targets has"):
         sluice.giou_loss(nested(0, 3), nested(0, 1, 3))
 
 
@@ -305,6 +305,8 @@ def wrong_arguments():
         "predictions has shape [5, 8], expected [rows, width, 4], or [boxes, 4]": lambda: loss(p[..., 0], t, o),
         "predictions has shape [4, 8, 4], expected 5 rows, as offsets says": lambda: loss(p[:4], t, o),
         "predictions has shape [5, 4], expected 17 boxes, as targets has": lambda: loss(p[:, 0], t, o),
+        "predictions has shape [4, 8, 4], expected 1 row, as offsets says": lambda: loss(p[:4], t, o[[0, -1]]),
+        "predictions has shape [2, 4], expected 1 box, as targets has": lambda: loss(p[:2, 0], t[:1], [0, 1]),
         "offsets is of float32, expected integers": lambda: loss(p, t, o.float()),
         "offsets has shape [6, 1], expected [rows + 1]": lambda: loss(p, t, o[:, None]),
         "offsets begins with 1, expected 0": lambda: loss(p, t, o + 1),

@@ -135,7 +135,7 @@ def wrong_arguments():
         "samples is of int32, expected int64": lambda: work(images, samples.int(), **small),
         "crop is (128, 128), expected at most (64, 64)": lambda: work(images, samples),
         "dtype is float64, expected float32, float16 or bfloat16": lambda: work(images, samples, dtype=torch.float64, **small),
-        "mean has shape [2], expected a number, or 3, one for each channel": lambda: work(images, samples, mean=[1, 2], **small),
+        "mean has shape [2], expected one number, or one for each of 3 channels": lambda: work(images, samples, mean=[1, 2], **small),
         "std is [1.0, 0.0, 2.0], expected numbers other than 0": lambda: work(images, samples, std=[1.0, 0.0, 2.0], **small),
         "sigma is (2.000000, 1.000000), expected two": lambda: work(images, samples, sigma=(2.0, 1.0), **small),
         "sigma is (0.000000, 1.000000), expected two": lambda: work(images, samples, sigma=(0.0, 1.0), **small),

@@ -175,6 +175,9 @@ def test_report(device):
     assert (report.slots, report.slot_bytes) == (3, 3 * (5 * 6 + 5 * 4))
     assert str(report).startswith(f"graphed on {run.device.device}: 40 batches")
     assert "train: " in str(report)
+    run = sluice.pipeline(lambda x: x, device=device)
+    list(run([torch.zeros(2)]))
+    assert ": 1 batch, " in str(run.report()) and "1 batch>" in repr(run.report())
 
 
 def test_a_report_tells_stages_of_one_name_apart(device):

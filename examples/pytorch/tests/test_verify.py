@@ -179,3 +179,16 @@ def test_results_that_cannot_be_copied(device):
 
     with pytest.raises(ValueError, match="a list contains itself"):
         list(sluice.pipeline(endless, schedule="serial", device=device, verify=True)([torch.ones(2)] * 9))
+
+
+def test_one_is_no_plural(device):
+    results = iter([(torch.ones(1), 2), torch.ones(1)])
+    with pytest.raises(sluice.VerifyError, match="differs from serial in 1 value in place of 2"):
+        sluice.verify_schedules(lambda schedule: sluice.pipeline(lambda x: next(results), schedule=schedule, device=device),
+                                [torch.ones(1)], ["serial", "overlapped"])
+    with pytest.raises(ValueError, match="the state is behind 1 batch, and the loader gave 0"):
+        run = sluice.prefetch([torch.ones(1)] * 3, device)
+        next(iter(run))
+        state, empty = run.state_dict(), sluice.prefetch([], device)
+        empty.load_state_dict(state)
+        list(empty)

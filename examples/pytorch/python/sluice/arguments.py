@@ -27,6 +27,11 @@ def shown(value: Any) -> str:
     return text if len(text) <= 120 else f"{text[:117]}..."
 
 
+def counted(count: int, one: str) -> str:
+    """1 box, 2 boxes."""
+    return f"{count} {one}" if count == 1 else f"{count} {one}{'es' if one.endswith(('x', 'ch')) else 's'}"
+
+
 def warn(sentence: str) -> None:
     """Of the program's line, which is some generators away."""
     frame, level = sys._getframe(1), 2

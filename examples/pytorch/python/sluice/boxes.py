@@ -8,7 +8,7 @@ import torch
 
 from sluice._registration.boxes import giou_gradient, giou_masked_gradient
 from sluice._registration.gradients import is_forward, require_first, told_of_memory
-from sluice.arguments import Offsets, in_name_of, number_of, require_kind, require_one_tensor, require_tensors
+from sluice.arguments import Offsets, counted, in_name_of, number_of, require_kind, require_one_tensor, require_tensors
 from sluice.rows import parts_of
 
 giou_masked = in_name_of("giou_loss", "giou_loss_masked", giou_masked_gradient)
@@ -35,12 +35,12 @@ def same_rows(op: str, own: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor
     if own is offsets:
         return offsets
     if own.shape != offsets.shape:
-        raise RuntimeError(f"sluice.{op}: predictions has {own.shape[0] - 1} rows, expected {offsets.shape[0] - 1}, as targets has")
+        raise RuntimeError(f"sluice.{op}: predictions has {counted(own.shape[0] - 1, 'row')}, expected {offsets.shape[0] - 1}, as targets has")
     if own.device == offsets.device and (own.device.type != "cpu" or torch.compiler.is_compiling()):
         return torch.where((own == offsets).all(), offsets, -1)
     if not torch.equal(own.cpu(), offsets.cpu()):
         row = int((own.cpu().diff() != offsets.cpu().diff()).nonzero()[0])
-        raise RuntimeError(f"sluice.{op}: predictions has {int(own.diff()[row])} boxes in row {row}, expected "
+        raise RuntimeError(f"sluice.{op}: predictions has {counted(int(own.diff()[row]), 'box')} in row {row}, expected "
                            f"{int(offsets.diff()[row])}, as targets has")
     return offsets
 

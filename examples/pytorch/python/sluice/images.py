@@ -11,7 +11,7 @@ import torch
 from sluice._registration.gradients import told_of_memory
 from sluice.arguments import INTEGERS as INTEGER_TYPES
 from sluice.arguments import (
-    NUMBERS, fits, integer_of, number_of, of_numpy, pairs_of, require_kind, require_one_tensor, require_tensors, shown)
+    NUMBERS, counted, fits, integer_of, number_of, of_numpy, pairs_of, require_kind, require_one_tensor, require_tensors, shown)
 
 Pair = tuple[int, int]
 Range = tuple[float, float]
@@ -38,7 +38,8 @@ def sample_ids(samples: torch.Tensor, epoch: Union[int, torch.Tensor] = 0) -> to
             raise RuntimeError(f"sluice.sample_ids: epoch is {epoch}, expected 0 to 4294967295")
         epoch = torch.full_like(samples, epoch)
     elif epoch.dim() > 1 or epoch.numel() not in (1, samples.shape[0]):
-        raise RuntimeError(f"sluice.sample_ids: epoch has shape {list(epoch.shape)}, expected one, or one for each of {samples.shape[0]}")
+        raise RuntimeError(f"sluice.sample_ids: epoch has shape {list(epoch.shape)}, expected one, or one for each of "
+                           f"{counted(samples.shape[0], 'sample')}")
     else:
         require_epochs("sample_ids", "epoch", epoch.long())
     return torch.stack([samples, epoch.long().expand_as(samples)], 1)
@@ -142,8 +143,8 @@ def of_channels(name: str, numbers: Union[Numbers, torch.Tensor], images: torch.
     if not isinstance(numbers, torch.Tensor):
         numbers = on_device(tuple(map(float, numbers_of(numbers))), images.device)
     if numbers.dim() > 1 or numbers.numel() not in (1, images.shape[1]):
-        raise RuntimeError(f"sluice.augment: {name} has shape {list(numbers.shape)}, expected a number, or {images.shape[1]}, one "
-                           "for each channel")
+        raise RuntimeError(f"sluice.augment: {name} has shape {list(numbers.shape)}, expected one number, or one for each of "
+                           f"{counted(images.shape[1], 'channel')}")
     return numbers.to(images.device, torch.float32).view(-1, 1, 1)
 
 

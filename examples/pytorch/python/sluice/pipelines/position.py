@@ -8,7 +8,7 @@ from typing import Any, Callable, Iterable, Iterator, Optional
 
 import torch
 
-from sluice.arguments import is_integer, shown
+from sluice.arguments import counted, is_integer, shown
 from sluice.pipelines.trees import attribute_of
 
 
@@ -66,7 +66,7 @@ class Position:
             source = iter(loader)
             for place in range(self.batches):
                 if next(source, NONE) is NONE:
-                    raise ValueError(f"sluice.{self.owner}: the state is behind {self.batches} batches, and the loader gave {place}; "
+                    raise ValueError(f"sluice.{self.owner}: the state is behind {counted(self.batches, 'batch')}, and the loader gave {place}; "
                                      "expected the loader whose state it is")
         finally:
             torch.set_rng_state(now)

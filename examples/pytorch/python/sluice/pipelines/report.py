@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+from sluice.arguments import counted
 from sluice.pipelines.devices import Device
 
 
@@ -98,11 +99,11 @@ class Report:
         return "the stages do not overlap: one of them fills the device, waits on the host, or is launched too slowly"
 
     def __repr__(self) -> str:
-        return f"<sluice.Report: {self.schedule} on {self.device}, {self.batches} batches>"
+        return f"<sluice.Report: {self.schedule} on {self.device}, {counted(self.batches, 'batch')}>"
 
     def __str__(self) -> str:
         rate = f", {self.batches / self.seconds:.1f} a second" if self.seconds > 0 else ""
-        lines = [f"{self.schedule} on {self.device}: {self.batches} batches{rate}; {self.slots} slots, "
+        lines = [f"{self.schedule} on {self.device}: {counted(self.batches, 'batch')}{rate}; {self.slots} slots, "
                  f"{self.slot_bytes / 1e6:.1f} MB"]
         lines += self.choice
         lines += [f"  {sentence}" for sentence in self.shared]
@@ -111,7 +112,7 @@ class Report:
             lines.append(f"  a batch: {self.batch_milliseconds:.3f} ms")
         for name, count in self.replays.items():
             if count or self.eager[name]:
-                lines.append(f"  {name}: {count} replays, {self.eager[name]} batches eagerly")
+                lines.append(f"  {name}: {counted(count, 'replay')}, {counted(self.eager[name], 'batch')} eagerly")
         lines += [f"  {name} was not captured: {reason}" for name, reason in self.refusals.items()]
         lines += [f"  {name} was captured anew {count} x: {changed} changed"
                   for name, changes in self.changes.items() for changed, count in changes.items()]

@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterable, Iterator, Sequence
 import torch
 from torch.utils import _pytree as pytree
 
-from sluice.arguments import shown
+from sluice.arguments import counted, shown
 from sluice.pipelines.intake import require_batches
 from sluice.pipelines.refusals import require_copies
 from sluice.pipelines.trees import as_tensor, leaves_of, map_batch, same_bits
@@ -44,7 +44,7 @@ def difference(found: Any, expected: Any) -> str:
     """What differs, or nothing."""
     first, second = list(leaves_of(found)), list(leaves_of(expected))
     if len(first) != len(second):
-        return f"{len(first)} values in place of {len(second)}"
+        return f"{counted(len(first), 'value')} in place of {len(second)}"
     for place, (a, b) in enumerate(zip(map(as_tensor, first), map(as_tensor, second))):
         if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
             if not same_bits(a, b):
@@ -151,7 +151,7 @@ class Verification:
 
     def require_all(self, handed: int) -> None:
         if handed < len(self.expected):
-            raise VerifyError(f"{handed} results came for {len(self.expected)} batches; expected one each")
+            raise VerifyError(f"{counted(handed, 'result')} came for {counted(len(self.expected), 'batch')}; expected one each")
 
     @staticmethod
     def random_state() -> Any:
@@ -194,7 +194,7 @@ def verify_schedules(make: Callable[[str], Any], batches: Iterable,
         if place == 0:
             expected = results
         if len(results) != len(expected):
-            raise VerifyError(f"{schedule} gave {len(results)} results, expected {len(expected)}, as {schedules[0]} gave")
+            raise VerifyError(f"{schedule} gave {counted(len(results), 'result')}, expected {len(expected)}, as {schedules[0]} gave")
         for index, (found, wanted) in enumerate(zip(results, expected)):
             what = difference(found, wanted)
             if what:
