@@ -53,3 +53,25 @@ def test_what_is_kept_for_a_second_derivative_holds_no_predictions():
     assert torch._C._storage_Use_Count(storage._cdata) == 1
     loss.backward()
     assert leaf.grad is not None
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_of_what_is_compiled_as_of_pytorchs_own(backend):
+    """The guide says so."""
+    targets = torch.rand(5, 4)
+
+    def penalty(loss):
+        torch._dynamo.reset()
+        leaf = torch.rand(5, 4, requires_grad=True)
+        run = sluice.pipeline(torch.compile(loss, backend=backend), schedule="overlapped", device="cpu")
+        (found,) = run([leaf * 2])
+        gradient, = torch.autograd.grad(found, leaf, create_graph=True)
+        return gradient.requires_grad and bool(torch.autograd.grad(gradient.square().sum(), leaf)[0].any())
+
+    assert penalty(lambda x: x.exp().sum()) is (backend == "eager")
+    assert penalty(lambda x: sluice.row_softmax(x, [0, 2, 5]).square().sum()) is (backend == "eager")
+    if backend == "eager":
+        with pytest.raises(RuntimeError, match="^sluice.giou_loss: a second derivative was asked for, and is not known"):
+            penalty(lambda x: sluice.giou_loss(x, targets, [0, 5]))
+    else:
+        assert not penalty(lambda x: sluice.giou_loss(x, targets, [0, 5]))
