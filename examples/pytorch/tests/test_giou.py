@@ -266,15 +266,16 @@ def test_values_behind_the_last_row_count_for_nothing(device):
 
 
 def test_no_rows_and_no_boxes(device):
-    for rows in (0, 4):
-        leaf = torch.rand(rows, 3, 4, device=device, requires_grad=True)
+    for rows, width in ((0, 3), (4, 3), (4, 0), (0, 0)):
+        leaf = torch.rand(rows, width, 4, device=device, requires_grad=True)
         none = torch.zeros(0, 4, device=device), torch.zeros(rows + 1, dtype=torch.int64, device=device)
         loss = sluice.giou_loss(leaf, *none)
         assert loss.item() == 0
         assert (torch.autograd.grad(loss, leaf)[0] == 0).all()
-        masked = sluice.giou_loss(leaf, leaf.detach(), mask=torch.zeros(rows, 3, dtype=torch.bool, device=device))
+        masked = sluice.giou_loss(leaf, leaf.detach(), mask=torch.zeros(rows, width, dtype=torch.bool, device=device))
         assert masked.item() == 0
         assert sluice.giou_loss(leaf, *none, reduction="row_mean").tolist() == [0.0] * rows
+        assert sluice.giou_loss_and_gradient(leaf, *none, reduction="row_mean")[1].equal(torch.zeros_like(leaf))
 
 
 def test_views_and_other_strides(device):

@@ -45,6 +45,14 @@ def same_rows(op: str, own: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor
     return offsets
 
 
+def without_width(predictions: torch.Tensor, targets: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+    """[rows, 0, 4] as the [0, 4] that it is, for rows without a target: a width of 0 tells the operators of [boxes, 4]."""
+    if predictions.dim() == 3 and predictions.shape[1] == 0 and predictions.shape[2] == 4 and targets.shape[0] == 0 and (
+            predictions.shape[0] == offsets.shape[0] - 1):
+        return predictions.reshape(0, 4)
+    return predictions
+
+
 @told_of_memory
 def giou_loss(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optional[Offsets] = None, *,
               mask: Optional[torch.Tensor] = None, formula: str = "torchvision", reduction: str = "mean") -> torch.Tensor:
@@ -86,6 +94,7 @@ def giou_loss(predictions: torch.Tensor, targets: torch.Tensor, offsets: Optiona
     if predictions.is_nested:
         predictions, own = parts_of("giou_loss", predictions, None)
         offsets = same_rows("giou_loss", own, offsets)
+    predictions = without_width(predictions, targets, offsets)
     ragged = giou_gradient if eagerly else torch.ops.sluice.giou_loss
     return ragged(predictions, targets, offsets, formula, reduction, wanted)[0]
 
@@ -108,12 +117,14 @@ def giou_loss_and_gradient(predictions: torch.Tensor, targets: torch.Tensor, off
         raise RuntimeError("sluice.giou_loss_and_gradient: predictions is nested; expected its values, and the targets' offsets")
     if mask is None:
         targets, offsets = parts_of("giou_loss_and_gradient", targets, offsets)
+        shape, predictions = predictions.shape, without_width(predictions, targets, offsets)
         if reduction in ("mean", "sum"):
-            return torch.ops.sluice.giou_loss_and_gradient(predictions, targets, offsets, formula, reduction, scale)
+            loss, gradient = torch.ops.sluice.giou_loss_and_gradient(predictions, targets, offsets, formula, reduction, scale)
+            return loss, gradient if predictions.shape == shape else gradient.view(shape)
         loss, own = giou_at_once(predictions, targets, offsets, formula, reduction, True)
         width = predictions.shape[1] if predictions.dim() == 3 else 0
-        return loss, torch.ops.sluice.giou_loss_backward(torch.full_like(loss, scale), own, offsets, reduction, width,
-                                                         predictions.dtype)
+        gradient = torch.ops.sluice.giou_loss_backward(torch.full_like(loss, scale), own, offsets, reduction, width, predictions.dtype)
+        return loss, gradient.view(shape)
     if offsets is not None or targets.is_nested:
         raise RuntimeError("sluice.giou_loss_and_gradient: a mask was given for ragged boxes; expected either a mask or offsets")
     loss, own, counts = giou_masked_at_once(predictions, targets, mask, formula, reduction, True)
