@@ -128,7 +128,9 @@ SENTENCES = {
     "sluice.augment_parameters: sigma is (0.100000, inf), expected two finite numbers": lambda: sluice.augment_parameters(
         IDS, 2, (8, 8), crop=(4, 4), sigma=(0.1, float("inf"))),
     "sluice.augment_parameters: crop is (4, 4), expected at most (1, 1)": lambda: sluice.augment_parameters(IDS, 2, (1, 1), crop=(4, 4)),
-    "sluice.augment: the mean is nan, expected a finite number": augment(mean=float("nan")),
+    "sluice.augment: mean is nan, expected finite numbers": augment(mean=float("nan")),
+    "sluice.augment: std is 0.0, expected numbers other than 0": augment(std=0.0),
+    "sluice.augment: std is inf, expected finite numbers": augment(std=float("inf")),
     "sluice.augment: mean is b'abc', expected a number, or one for each channel": augment(mean=b"abc"),
     "sluice.augment: mean is tensor(..., device='meta', size=(3,)), expected real numbers": augment(mean=torch.rand(3, device="meta")),
     "sluice.augment: std is of layout torch.sparse_coo, expected a dense tensor": augment(std=torch.rand(3).to_sparse()),

@@ -141,7 +141,7 @@ def wrong_arguments():
         "sigma is (0.000000, 1.000000), expected two": lambda: work(images, samples, sigma=(0.0, 1.0), **small),
         "samples is a list, expected a tensor": lambda: work(images, samples.tolist(), **small),
         "std is 0.3 and deviation 0.5, expected one of them": lambda: work(images, samples, std=0.3, deviation=0.5, **small),
-        "the deviation is 0.0": lambda: work(images, samples, deviation=0.0, **small),
+        "deviation is 0.0, expected": lambda: work(images, samples, deviation=0.0, **small),
         "the result's height is 0": lambda: work(images, samples, crop=(32, 32), size=(0, 32)),
     }
 

@@ -97,6 +97,11 @@ def augment(images: torch.Tensor, samples: torch.Tensor, *, seed: int = 0, crop:
             raise RuntimeError(f"sluice.augment: std is {std} and deviation {deviation}, expected one of them")
         of_std, std = "deviation", deviation
     mean, std = numbers_by_channel("mean", mean, images), numbers_by_channel(of_std, std, images)
+    if not torch.compiler.is_compiling():
+        require_finite("mean", mean)
+        require_finite(of_std, std)
+        if not isinstance(std, torch.Tensor) and not all(numbers_of(std)):
+            raise RuntimeError(f"sluice.augment: {of_std} is {std}, expected numbers other than 0")
     by_channel = isinstance(mean, (Sequence, torch.Tensor)) or isinstance(std, (Sequence, torch.Tensor))
     at_once = not by_channel and dtype != torch.bfloat16
     result = torch.ops.sluice.augment(images, samples, seed, crop[0], crop[1], degrees[0], degrees[1], sigma[0], sigma[1], size[0],
@@ -104,11 +109,6 @@ def augment(images: torch.Tensor, samples: torch.Tensor, *, seed: int = 0, crop:
                                       dtype if at_once else torch.float32)
     if by_channel:
         shift, scale = of_channels("mean", mean, result), of_channels(of_std, std, result)
-        if not torch.compiler.is_compiling():
-            require_finite("mean", mean)
-            require_finite(of_std, std)
-            if not isinstance(std, torch.Tensor) and not all(numbers_of(std)):
-                raise RuntimeError(f"sluice.augment: {of_std} is {std}, expected numbers other than 0")
         result = result.sub_(shift).div_(scale)
     return result.to(dtype)
 
