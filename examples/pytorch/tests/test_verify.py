@@ -192,3 +192,9 @@ def test_one_is_no_plural(device):
         state, empty = run.state_dict(), sluice.prefetch([], device)
         empty.load_state_dict(state)
         list(empty)
+
+
+def test_beside_a_default_device():
+    with torch.device("meta"):
+        loader = [torch.eye(3, device="cpu").to_sparse()] * 9
+        assert len(list(sluice.pipeline(lambda x: x, device="cpu", verify=True)(loader))) == 9

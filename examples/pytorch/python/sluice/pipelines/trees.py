@@ -341,7 +341,7 @@ def parts_of(tensor: torch.Tensor) -> list[torch.Tensor]:
         return [part for part in (tensor.values(), tensor.offsets(), tensor.lengths()) if part is not None]
     if tensor.is_nested:
         return list(tensor.unbind())
-    extents = torch.tensor(tensor.shape)
+    extents = torch.tensor(tensor.shape, device="cpu")  # whatever the program's default is
     if tensor.layout == torch.sparse_coo:
         return [extents, tensor._indices(), tensor._values()]
     if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
