@@ -147,7 +147,7 @@ def test_wrong_arguments():
         sluice.pipeline(len, slots=1)
     with pytest.raises(TypeError, match="3 was given, expected a callable"):
         sluice.stage(3)
-    with pytest.raises(TypeError, match="state has a int, expected objects with state_dict"):
+    with pytest.raises(TypeError, match="state has an int, expected objects with state_dict"):
         sluice.pipeline(len, state=[3])
     with pytest.raises(ValueError, match="the device is 'meta', expected 'cpu' or 'cuda'"):
         sluice.pipeline(len, device="meta")
@@ -193,7 +193,7 @@ async def later(x):
     (lambda device: sluice.verify_schedules(3, [torch.zeros(1)]), "sluice.verify_schedules: make is 3, expected a callable that makes"),
     (lambda device: sluice.pipeline(abs, device=device)(list), "sluice.pipeline: the loader is <class 'list'>, expected what gives"),
     (lambda device: sluice.prefetch(5, device), "sluice.prefetch: the loader is 5, expected what gives batches"),
-    (lambda device: sluice.pipeline(abs, device=device).load_state_dict(3), "sluice.pipeline: the state is a int, expected what state_dict"),
+    (lambda device: sluice.pipeline(abs, device=device).load_state_dict(3), "sluice.pipeline: the state is an int, expected what state_dict"),
     (lambda device: sluice.prefetch([], device).load_state_dict(None), "sluice.prefetch: the state is a NoneType, expected what"),
     (lambda device: sluice.stage(abs, priority="a"), "sluice.stage: priority is 'a', expected an integer"),
     (lambda device: sluice.stage(abs, graph="yes"), "sluice.stage: graph is 'yes', expected True or False"),

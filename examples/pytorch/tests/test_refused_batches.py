@@ -133,3 +133,21 @@ def test_what_the_cpu_copies():
         for loop in (*loops, sluice.prefetch(data, "cpu")):
             for place, (x, i) in enumerate(loop):
                 assert torch.equal(x.dequantize() if x.is_quantized else x.to_dense(), expected[place]) and i == place
+
+
+class Array:
+    """Of another library, with numbers of a type that PyTorch has not."""
+
+    def __dlpack__(self, **options):
+        raise BufferError("no such type")
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
+@pytest.mark.parametrize("loop", [*SCHEDULES, "prefetch"])
+def test_an_array_that_pytorch_does_not_take(device, loop):
+    batches = [{"x": [Array()]}]
+    with pytest.raises(RuntimeError, match="^batch 0 has an Array, which PyTorch does not take by DLPack: no such type; expected an array"):
+        list(sluice.prefetch(batches, device) if loop == "prefetch" else
+             sluice.pipeline(lambda x: x, schedule=loop, device=device_of(device))(batches))

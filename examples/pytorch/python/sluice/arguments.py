@@ -32,6 +32,11 @@ def counted(count: int, one: str) -> str:
     return f"{count} {one}" if count == 1 else f"{count} {one}{'es' if one.endswith(('x', 'ch')) else 's'}"
 
 
+def named(kind: type) -> str:
+    """An int, a list."""
+    return f"{'an' if kind.__name__[:1].lower() in tuple('aeiou') else 'a'} {kind.__name__}"
+
+
 def warn(sentence: str) -> None:
     """Of the program's line, which is some generators away."""
     frame, level = sys._getframe(1), 2
@@ -54,7 +59,7 @@ def require_tensors(name: str, **given: object) -> None:
     where: Any = None
     for argument, value in given.items():
         if not isinstance(value, torch.Tensor):
-            raise RuntimeError(f"sluice.{name}: {argument} is a {type(value).__name__}, expected a tensor")
+            raise RuntimeError(f"sluice.{name}: {argument} is {named(type(value))}, expected a tensor")
         if value.layout is not torch.strided or value.is_quantized:
             require_dense(name, argument, value)
         if type(value) is not torch.Tensor:

@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union
 
 import torch
 
-from sluice.arguments import flag_of, is_integer, shown
+from sluice.arguments import flag_of, is_integer, named, shown
 from sluice.pipelines.chains import Chains
 from sluice.pipelines.choice import AutomaticChoice
 from sluice.pipelines.devices import Device, device_of
@@ -187,7 +187,7 @@ def require_valid(stages: Sequence[Any], schedule: str, state: Sequence[Any], ti
         raise ValueError(f"sluice.pipeline: timed_batches is {shown(timed_batches)}, expected an integer of 0 or more")
     if not hasattr(state, "__iter__"):
         raise TypeError(f"sluice.pipeline: state is {shown(state)}, expected a list of modules and optimizers")
-    for named in state:
-        if not (hasattr(named, "state_dict") and hasattr(named, "load_state_dict")):
-            raise TypeError(f"sluice.pipeline: state has a {type(named).__name__}, expected objects with state_dict() and "
+    for each in state:
+        if not (hasattr(each, "state_dict") and hasattr(each, "load_state_dict")):
+            raise TypeError(f"sluice.pipeline: state has {named(type(each))}, expected objects with state_dict() and "
                             "load_state_dict(), such as modules and optimizers")

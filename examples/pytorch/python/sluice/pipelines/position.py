@@ -8,7 +8,7 @@ from typing import Any, Callable, Iterable, Iterator, Optional
 
 import torch
 
-from sluice.arguments import counted, is_integer, shown
+from sluice.arguments import counted, is_integer, named, shown
 from sluice.pipelines.trees import attribute_of
 
 
@@ -129,7 +129,7 @@ class Position:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         if not isinstance(state, dict):
-            raise TypeError(f"sluice.{self.owner}: the state is a {type(state).__name__}, expected what state_dict() gave")
+            raise TypeError(f"sluice.{self.owner}: the state is {named(type(state))}, expected what state_dict() gave")
         missing = {"batches", "loader", "random", "generator"} - set(state)
         if missing:
             raise ValueError(f"sluice.{self.owner}: the state has no {', '.join(sorted(missing))}; expected what state_dict() gave")

@@ -7,26 +7,34 @@ from typing import Any
 import torch
 from torch.nn.parameter import UninitializedTensorMixin
 
-from sluice.pipelines.trees import is_plain, tensors_of
+from sluice.arguments import named
+from sluice.pipelines.trees import as_tensor, is_plain, tensors_of
 
 
 def require_copies(index: int, batch: Any, device: torch.device) -> None:
     """Raises a RuntimeError that says which tensor of batch `index` PyTorch does not copy to `device`; nothing where it copies all that are
     not plain memory, whose copies fail for other reasons."""
+    others: list[Any] = []
     try:
-        tensors = tensors_of(batch)
+        tensors = tensors_of(batch, others)
     except ValueError:  # it has no end
         return
     for tensor in tensors:
         sentence = why_not(tensor)
         if sentence and not is_copied(tensor, device):
             raise RuntimeError(f"batch {index} has {sentence.format(device)}") from None
+    for other in others:
+        try:
+            as_tensor(other)
+        except Exception as error:
+            raise RuntimeError(f"batch {index} has {named(type(other))}, which PyTorch does not take by DLPack: {error}; expected an array "
+                               "that it takes, or a tensor") from None
 
 
 def why_not(tensor: torch.Tensor) -> str:
-    unknown, name = "which PyTorch does not copy to '{}'", type(tensor).__name__
+    unknown, name = "which PyTorch does not copy to '{}'", named(type(tensor))
     if isinstance(tensor, UninitializedTensorMixin):
-        return f"an {name}, which has no numbers yet; expected it after the first call of its module"
+        return f"{name}, which has no numbers yet; expected it after the first call of its module"
     if tensor.is_meta:
         return "a tensor of the device 'meta', which has no numbers; expected one with memory"
     if not is_plain(tensor):
@@ -34,7 +42,7 @@ def why_not(tensor: torch.Tensor) -> str:
     if tensor.is_quantized:
         return f"a tensor quantized by {tensor.qscheme()}, {unknown}; expected a dense one, such as dequantize() makes"
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
-        return f"a {name}, {unknown}; expected a tensor of another class"
+        return f"{name}, {unknown}; expected a tensor of another class"
     return ""
 
 

@@ -19,6 +19,7 @@ from typing import Any, Callable, Iterator, NamedTuple, Optional
 import torch
 from torch.utils import _pytree
 
+from sluice.arguments import named
 from sluice.pipelines.holders import is_masked, is_wrapped
 
 MOST_OBJECTS = 256  # that are looked into
@@ -30,7 +31,7 @@ CHILDLESS = frozenset([torch.Tensor, torch.nn.Parameter, str, bytes, int, float,
 
 def endless(tree: Any) -> ValueError:
     """In place of a RecursionError, by the innermost call that has room for it."""
-    return ValueError(f"a {type(tree).__name__} contains itself, or is nested deeper than Python's limit of calls; expected a tree of containers")
+    return ValueError(f"{named(type(tree))} contains itself, or is nested deeper than Python's limit of calls; expected a tree of containers")
 
 
 def attribute_of(value: Any, name: str, otherwise: Any = None) -> Any:
