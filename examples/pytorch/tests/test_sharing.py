@@ -114,7 +114,7 @@ class NowAndThen(Average):
 class ByAttribute(Script):
     """What the first stage made is freed by the first stage, and was read by another one."""
 
-    sentence, together = "'encode' writes a tensor of shape [5, 6], which 'train' uses", True
+    sentence, together = "'encode' writes kept, which 'train' uses", True
 
     def encode(self, x, y):
         self.kept = x * 2
@@ -122,6 +122,50 @@ class ByAttribute(Script):
 
     def train(self, x, y):
         return super().train(x + self.kept.mean(), y)
+
+
+class MovingMean(Script):
+    """What the last stage made is another tensor each time, and read by the first stage for the next batch."""
+
+    sentence, together = "'train' writes mean, which 'encode' uses", True
+
+    def make(self):
+        super().make()
+        self.mean = torch.zeros(8, device=self.device)
+
+    def encode(self, x, y):
+        return (self.encoder(x) - self.mean).relu(), y
+
+    def train(self, x, y):
+        self.mean = self.mean * 0.9 + x.mean(0) * 0.1
+        return super().train(x, y)
+
+
+class Window(Script):
+    """The same in a list."""
+
+    sentence, together = "'train' writes means[", True
+
+    def make(self):
+        super().make()
+        self.means = [torch.zeros(8, device=self.device)]
+
+    def encode(self, x, y):
+        return (self.encoder(x) - torch.stack(self.means[-3:]).mean(0)).relu(), y
+
+    def train(self, x, y):
+        self.means.append(x.mean(0))
+        return super().train(x, y)
+
+
+class Replaced(Script):
+    """The same of a whole model."""
+
+    sentence, together = "'train' writes encoder.weight, which 'encode' uses", True
+
+    def train(self, x, y):
+        self.encoder = copy.deepcopy(self.encoder)
+        return super().train(x, y)
 
 
 class ByName(Script):
@@ -142,7 +186,7 @@ class Saved(Script):
         return self.encoder(x + self.bias).relu(), y
 
 
-SCRIPTS = [Script, Frozen, Learned, Accumulated, Average, NowAndThen, ByAttribute, ByName, Saved]
+SCRIPTS = [Script, Frozen, Learned, Accumulated, Average, NowAndThen, ByAttribute, MovingMean, Window, Replaced, ByName, Saved]
 
 
 @pytest.mark.filterwarnings("ignore:sluice.pipeline")

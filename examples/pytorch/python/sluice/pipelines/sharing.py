@@ -1,9 +1,9 @@
 """What stages on streams of their own share without saying so: found in the first batches, and ordered.
 
 A stage that writes a tensor which another one uses, such as a weight, has to run on that one's stream. Each stage's first calls
-run alone: the second tells what its Python code reaches, the third, where stages reach the same, which memory its operations use
-and write. Tensors that two stages know and none has written by then are looked at in each call from then on, by PyTorch's count
-of writes.
+run alone: the second tells what its Python code reaches, the third and fourth, where stages reach the same, which memory its
+operations use and write, or make for another stage, be it for an earlier one's next call. Tensors that two stages know and none has
+written by then are looked at in each call from then on, by PyTorch's count of writes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sluice.pipelines.reach import Reach
 from sluice.pipelines.trees import held_by, is_plain, tensors_of, version_of
 from sluice.pipelines.watching import Operations, Watch, storages_of
 
-CALLS = 3  # of each stage that are looked at: one that compiles what there is to compile, one for Python, one for operations
+CALLS = 4  # of each stage that are looked at: one that compiles what there is to compile, one for Python, two for operations
 PATIENCE = 8  # batches in which they have to come
 
 
@@ -48,17 +48,18 @@ class Use:
         self.reach: Optional[Reach] = None
         self.reached: dict[int, torch.Tensor] = {}  # by address
         self.used: dict[int, torch.Tensor] = {}
-        self.written: set[int] = set()
+        self.written: dict[int, torch.Tensor] = {}  # held, or others would come to have its address
         self.made: dict[int, StorageWeakRef] = {}
         self.gradients: list[torch.Tensor] = []  # leaves whose gradient is another than before
         self.has_history = False  # of autograd, in what it was given: a backward pass through it is ordered by PyTorch
         self.returned: set[int] = set()  # addresses of memory that it returns, and keeps
 
     def set_reach(self, reach: Optional[Reach]) -> None:
-        self.reach = reach
+        """Of the stage now: another stage may have put other tensors where it found its own, which are held, and keep their addresses."""
         if reach is not None:
-            self.reached = {address: tensor for tensor, address in storages_of(list(reach.seen.values()))
-                            if address != 0 and tensor.device == self.device}
+            self.reach = reach
+            self.reached.update((address, tensor) for tensor, address in storages_of(list(reach.seen.values()))
+                                if address != 0 and tensor.device == self.device)
 
     def is_looked_into(self) -> bool:
         reach = self.reach
@@ -126,7 +127,7 @@ class Sharing:
                     with Watch(self.device.device, operations=False) as watch:
                         result = function(*data)
                     use.set_reach(tried(lambda: Reach(function, watch, self.device.device)))
-                elif use.calls == 3:
+                elif 2 < use.calls <= CALLS:
                     result = self.followed(use, function, data)
                 else:
                     result = function(*data)
@@ -139,29 +140,34 @@ class Sharing:
         return looked_at
 
     def followed(self, use: Use, function: Callable, data: tuple) -> Any:
+        reach = use.reach
+        if reach is not None:
+            use.set_reach(tried(lambda: Reach(function, reach.watch, self.device.device)))
         known = {id(tensor): tensor for other in self.uses for tensor in other.known()}.values()
         before = [(tensor, version_of(tensor), tensor.grad if tensor.is_leaf else None) for tensor in known]
         counts = [None if gradient is None else version_of(gradient) for _, _, gradient in before]
-        use.has_history = any(tensor.requires_grad for tensor in held_by(list(data)))
+        use.has_history |= any(tensor.requires_grad for tensor in held_by(list(data)))
         if use.may_be_followed() and self.is_suspicious():
             operations = Lasting(self.device.device)
             with operations:
                 result = function(*data)
-            use.used = {a: t for a, t in operations.outside.items() if t.device == self.device.device}
-            use.written, use.made = set(operations.written), operations.results
+            used = {a: t for a, t in operations.outside.items() if t.device == self.device.device}
+            written = dict(operations.written)
+            use.made.update(operations.results)
         else:
             result = function(*data)
-            use.used = dict(use.reached) if use.reach is not None and not use.reach.watch.by_name else {}
+            used = dict(use.reached) if use.reach is not None and not use.reach.watch.by_name else {}
+            written = {}
         for (tensor, version, gradient), count in zip(before, counts):
             if version_of(tensor) != version:
-                use.written.update(address for _, address in storages_of(tensor))
+                written.update((address, tensor) for _, address in storages_of(tensor))
             if tensor.is_leaf and (tensor.grad is not gradient or gradient is not None and version_of(gradient) != count):
                 use.gradients.append(tensor)
         given = {address for _, address in storages_of(held_by(list(data)))}
-        use.used = {address: tensor for address, tensor in use.used.items() if address not in given}
-        use.written -= given
+        use.used.update((address, tensor) for address, tensor in used.items() if address not in given)
+        use.written.update((address, tensor) for address, tensor in written.items() if address not in given)
         kept = use.reached.keys() | {address for _, _, gradient in before for _, address in storages_of(gradient)}
-        use.returned = {address for _, address in storages_of(tensors_of(result)) if address in kept} - given
+        use.returned |= {address for _, address in storages_of(tensors_of(result)) if address in kept} - given
         return result
 
     def is_suspicious(self) -> bool:
@@ -200,7 +206,8 @@ class Sharing:
                 if self.numbers[first] != self.numbers[second]]
 
     def compare(self, first: int, second: int) -> None:
-        for writer, reader, finds in ((second, first, Use.written_of), (first, second, Use.written_of), (first, second, Use.passed_to)):
+        for finds, writer, reader in ((Use.written_of, second, first), (Use.written_of, first, second), (Use.passed_to, first, second),
+                                      (Use.passed_to, second, first)):
             address = finds(self.uses[writer], self.uses[reader])
             if address is not None:
                 self.note(writer, reader, address)
