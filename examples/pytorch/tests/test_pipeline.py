@@ -1,6 +1,7 @@
 """Pipelines: results, ends, reports. What only a GPU shows is at the end."""
 
 import time
+import warnings
 
 import pytest
 import torch
@@ -116,6 +117,21 @@ def test_a_schedule_and_a_step_in_the_body_of_serial(device):
     data = [torch.tensor([0.1 * i]) for i in range(20)]
     by_hand = trained(lambda stage: (stage(x.to(device)) for x in data))
     assert trained(lambda stage: sluice.pipeline(stage, schedule="serial", device=device)(data)) == by_hand
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_results_that_no_one_asks_for(device, schedule):
+    calls = []
+    run = sluice.pipeline(lambda x: calls.append(x), schedule=schedule, device=device)
+    with pytest.warns(UserWarning, match="^sluice.pipeline: no result was asked for, so no batch was worked on") as caught:
+        run([torch.zeros(1)])
+    assert calls == [] and [warning.filename for warning in caught] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in run([torch.zeros(1)] * 9):
+            break
+        list(run([]))
+    assert calls
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import collections
 import itertools
+import sys
 import time
 import weakref
 from typing import Any, Iterable, Iterator, Optional
 
 import torch
 
+from sluice.arguments import warn
 from sluice.pipelines.draws import heeded
 from sluice.pipelines.holders import is_transformed
 from sluice.pipelines.refusals import require_copies
@@ -40,6 +42,16 @@ class UntilError:
             raise StopIteration from None
 
 
+class Unasked:
+    """Is held by an iteration that has not begun: where no one asks for a result, nothing is done, which is said."""
+
+    is_asked = False
+
+    def __del__(self) -> None:
+        if not self.is_asked and not sys.is_finalizing():
+            warn("sluice.pipeline: no result was asked for, so no batch was worked on; expected a loop: for result in run(loader)")
+
+
 class Iteration:
     """A pipeline's loop.
 
@@ -52,7 +64,8 @@ class Iteration:
         if self.running:
             raise RuntimeError("sluice.pipeline: an iteration is under way; expected one at a time, since they share slots")
 
-    def run(self, batches: Iterable) -> Iterator[Any]:
+    def run(self, batches: Iterable, unasked: Unasked) -> Iterator[Any]:
+        unasked.is_asked = True
         self.refuse_another()
         self.running = True
         started = time.perf_counter()

@@ -14,7 +14,7 @@ from sluice.pipelines.chains import Chains
 from sluice.pipelines.choice import AutomaticChoice
 from sluice.pipelines.devices import Device, device_of
 from sluice.pipelines.intake import Intake, checked_slots, require_batches
-from sluice.pipelines.iteration import NONE, Iteration
+from sluice.pipelines.iteration import NONE, Iteration, Unasked
 from sluice.pipelines.layout import Layout
 from sluice.pipelines.memory import Memory
 from sluice.pipelines.position import Position
@@ -126,7 +126,7 @@ class Pipeline(Iteration, Submission, Layout):
         if isinstance(batches, Prefetch) and self.schedule != "serial":
             raise TypeError("sluice.pipeline: the loader is a sluice.prefetch, whose memory has a batch only until the next one; expected "
                             "its loader, since a pipeline copies ahead by itself")
-        return self.run(batches)
+        return self.run(batches, Unasked())
 
     def report(self) -> Report:
         """What ran how, and how long. Waits for the device."""
