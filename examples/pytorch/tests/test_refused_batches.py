@@ -1,9 +1,13 @@
 """Batches and results that cannot be: one sentence that names them."""
 
+from collections.abc import Mapping
+
 import pytest
 import torch
 from graphing_device import GraphingDevice
 from small_training import SCHEDULES
+
+from torch.utils import _pytree
 
 import sluice
 
@@ -151,3 +155,40 @@ def test_an_array_that_pytorch_does_not_take(device, loop):
     with pytest.raises(RuntimeError, match="^batch 0 has an Array, which PyTorch does not take by DLPack: no such type; expected an array"):
         list(sluice.prefetch(batches, device) if loop == "prefetch" else
              sluice.pipeline(lambda x: x, schedule=loop, device=device_of(device))(batches))
+
+
+class Named(Mapping):
+    """Is made in a way of its own, and cannot be changed."""
+
+    def __init__(self, **values):
+        self.values_ = values
+
+    def __getitem__(self, name):
+        return self.values_[name]
+
+    def __iter__(self):
+        return iter(self.values_)
+
+    def __len__(self):
+        return len(self.values_)
+
+
+class Registered(Named):
+    pass
+
+
+_pytree.register_pytree_node(Registered, lambda tree: (list(tree.values()), list(tree)),
+                             lambda values, names: Registered(**dict(zip(names, values))))
+
+
+@pytest.mark.parametrize("loop", [*SCHEDULES, "prefetch"])
+def test_a_container_that_cannot_be_made_again(device, loop):
+    def looped(of):
+        batches = [of(x=torch.full((2,), float(i)), y=i) for i in range(30)]
+        ahead = sluice.prefetch(batches, device) if loop == "prefetch" else sluice.pipeline(
+            lambda batch: batch, schedule=loop, device=device_of(device))(batches)
+        return [(type(batch), batch["x"][0].item(), batch["y"]) for batch in ahead]
+
+    with pytest.raises(TypeError, match=r"^a Named cannot be made again with copies of its tensors: TypeError: .*; expected a class that is m"):
+        looped(Named)
+    assert looped(Registered) == [(Registered, float(i), i) for i in range(30)]

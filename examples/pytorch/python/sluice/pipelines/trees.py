@@ -31,7 +31,8 @@ CHILDLESS = frozenset([torch.Tensor, torch.nn.Parameter, str, bytes, int, float,
 
 def endless(tree: Any) -> ValueError:
     """In place of a RecursionError, by the innermost call that has room for it."""
-    return ValueError(f"{named(type(tree))} contains itself, or is nested deeper than Python's limit of calls; expected a tree of containers")
+    return ValueError(f"{named(type(tree))} contains itself, or is nested deeper than Python's limit of calls; expected a tree of "
+                      "containers")
 
 
 def attribute_of(value: Any, name: str, otherwise: Any = None) -> Any:
@@ -152,9 +153,9 @@ def kind_of(tree: Any) -> Optional[Kind]:
 def found_kind(of: type, tree: Any) -> Optional[Kind]:
     if isinstance(tree, tuple) and hasattr(of, "_make"):
         return NAMED
-    if isinstance(tree, Mapping):
-        return MAPPING
     registered = _pytree.SUPPORTED_NODES.get(of)
+    if isinstance(tree, MutableMapping) or registered is None and isinstance(tree, Mapping):
+        return MAPPING
     if registered is not None:
         flatten, unflatten = registered.flatten_fn, registered.unflatten_fn
         return Kind(lambda tree: list(flatten(tree)[0]), lambda tree: repr(flatten(tree)[1]),
@@ -180,7 +181,11 @@ def map_tensors(work: Callable[[torch.Tensor], Any], tree: Any, arrays: bool = F
             raise endless(tree) from None
         if all(map(operator.is_, mapped, values)):
             return owned(tree) if arrays else tree  # without a tensor: an object like others
-        return kind.rebuilt(tree, mapped)
+        try:
+            return kind.rebuilt(tree, mapped)
+        except Exception as error:
+            raise TypeError(f"{named(type(tree))} cannot be made again with copies of its tensors: {type(error).__name__}: {error}; expected "
+                            "a class that is made of what it holds, or registered with torch.utils._pytree") from error
     if not arrays or of in CHILDLESS:
         return tree
     leaf = as_tensor(tree)
