@@ -158,6 +158,17 @@ class TestMasked:
         assert all(torch.equal(x.get_data().cpu(), y.get_data()) for x, (y, _) in zip(found, self.loader()))
 
 
+def test_what_many_objects_hold():
+    """The nearest come first, and what is too far is said."""
+    far = last = Out(torch.ones(1), 0)
+    for _ in range(5000):
+        last.y = last = Out(torch.ones(1), 0)
+    many = [Out(torch.ones(1), i) for i in range(1000)]
+    assert len(held_by(many)) == 1000
+    with pytest.warns(UserWarning, match="a result leads to more than 4096 objects, behind which tensors are not held"):
+        assert {id(out.h) for out in many} <= {id(tensor) for tensor in held_by([far, *many])}
+
+
 @pytest.mark.parametrize("kind", OBJECTS)
 class TestObjects:
     """Objects of the program's own pass from stage to stage."""

@@ -19,10 +19,10 @@ from typing import Any, Callable, Iterator, NamedTuple, Optional
 import torch
 from torch.utils import _pytree
 
-from sluice.arguments import named
+from sluice.arguments import named, warn
 from sluice.pipelines.holders import is_masked, is_wrapped
 
-MOST_OBJECTS = 256  # that are looked into
+MOST_OBJECTS = 4096  # that are looked into, the nearest first
 THE_PROGRAMS = (type, types.ModuleType, torch.nn.Module, torch.optim.Optimizer, torch.Generator, torch.dtype, torch.device)
 ORDINARY = (torch.Tensor, torch.nn.Parameter)
 FILLED = (set, bytearray, collections.deque)
@@ -257,8 +257,11 @@ def held_by(tree: Any) -> list[torch.Tensor]:
         if has_attributes(tensor):
             rest += tensor.__dict__.values()
     seen: set[int] = set()
-    while rest and len(seen) < MOST_OBJECTS:
-        held = rest.pop()
+    for held in rest:  # which grows
+        if len(seen) >= MOST_OBJECTS:
+            warn(f"sluice.pipeline: a result leads to more than {MOST_OBJECTS} objects, behind which tensors are not held until its batch is "
+                 "over; expected fewer, or tensors in containers")
+            break
         if isinstance(held, torch.Tensor):
             found.append(held)
             if id(held) not in seen and has_attributes(held):
