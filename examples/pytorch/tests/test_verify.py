@@ -198,3 +198,21 @@ def test_beside_a_default_device():
     with torch.device("meta"):
         loader = [torch.eye(3, device="cpu").to_sparse()] * 9
         assert len(list(sluice.pipeline(lambda x: x, device="cpu", verify=True)(loader))) == 9
+
+
+@pytest.mark.parametrize("schedule", ["serial", "overlapped", "automatic"])
+def test_an_error_of_the_serial_run_alone(device, schedule):
+    """Nothing behind it would be compared."""
+    calls = []
+
+    def stage(x):
+        calls.append(1)
+        if len(calls) == 3:
+            raise ValueError("the third")
+        return x
+
+    found = []
+    with pytest.raises(sluice.VerifyError, match="^batch 2 raised ValueError: the third in a serial run before, and did not here"):
+        for x in sluice.pipeline(stage, schedule=schedule, device=device, verify=True)([torch.ones(1)] * 9):
+            found.append(x)
+    assert len(found) == 2

@@ -116,6 +116,7 @@ class Verification:
         self.state = state
         self.batches = batches
         self.expected: list[Any] = []
+        self.failure = ""  # of the batch behind these
 
     def serially(self, pipeline: Any, source: Iterator[Any]) -> Iterator[Any]:
         """Runs the first batches one stage after the other; returns all batches again, with the state as it was."""
@@ -124,15 +125,16 @@ class Verification:
         held = [taken(index, batch, torch.clone) for index, batch in enumerate(itertools.islice(source, self.batches))]
         saved = [Saved(named) for named in self.state]
         numbers = self.random_state()
-        self.expected = []
+        self.expected, self.failure = [], ""
         try:
             for batch in held:
                 try:
                     data = map_batch(lambda tensor: apart(tensor).to(pipeline.device.device, copy=True), batch)
                     for running in pipeline.stages:
                         data = call(running.given.function, data)
-                except Exception:
-                    break  # the loop comes to that batch, too
+                except Exception as error:  # the loop comes to that batch, too
+                    self.failure = f"{type(error).__name__}: {' '.join(str(error).split())}"
+                    break
                 self.expected.append(copied(data))
         finally:
             pipeline.device.synchronize()
@@ -143,6 +145,9 @@ class Verification:
         return itertools.chain(held, source)
 
     def compare(self, index: int, result: Any) -> None:
+        if self.failure and index == len(self.expected):
+            raise VerifyError(f"batch {index} raised {self.failure} in a serial run before, and did not here; expected the same: a stage keeps "
+                              "state that `state` does not name")
         if index < len(self.expected):
             what = difference(result, self.expected[index])
             if what:
