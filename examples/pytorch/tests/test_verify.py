@@ -1,5 +1,8 @@
 """`verify=True`: epochs, and values of all kinds."""
 
+import gc
+import weakref
+
 import pytest
 import torch
 from graphing_device import GraphingDevice
@@ -216,3 +219,30 @@ def test_an_error_of_the_serial_run_alone(device, schedule):
         for x in sluice.pipeline(stage, schedule=schedule, device=device, verify=True)([torch.ones(1)] * 9):
             found.append(x)
     assert len(found) == 2
+
+
+@pytest.mark.parametrize("count", [0, 3, 60])
+def test_the_iterator_of_a_loader_that_raises_is_let_go(device, count):
+    """As a DataLoader's, which has workers."""
+    class Batches:
+        left = count
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            self.left -= 1
+            if self.left < 0:
+                raise OSError("no more")
+            return torch.ones(1)
+
+    loader = Batches()
+    held, run = weakref.ref(loader), sluice.pipeline(lambda x: x, device=device, verify=True)
+    gc.disable()
+    try:
+        with pytest.raises(OSError, match="no more"):
+            list(run(loader))
+        del loader
+        assert held() is None
+    finally:
+        gc.enable()

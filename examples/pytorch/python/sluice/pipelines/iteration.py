@@ -41,6 +41,15 @@ class UntilError:
             self.error = error
             raise StopIteration from None
 
+    def pass_on(self) -> None:
+        """Its traceback holds this object, and the frame here: neither may hold it in turn, nor the loader's iterator be held."""
+        error, self.error = self.error, None
+        try:
+            if error is not None:
+                raise error
+        finally:
+            del error
+
 
 class Unasked:
     """Is held by an iteration that has not begun: where no one asks for a result, nothing is done, which is said."""
@@ -91,8 +100,7 @@ class Iteration:
                 self.memory.settle()  # between two schedules
             if self.verification is not None:
                 self.verification.require_all(self.begun)
-                if whole.error is not None:
-                    raise whole.error
+                whole.pass_on()
             self.position.end()
             clean = True
         finally:
