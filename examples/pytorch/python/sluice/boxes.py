@@ -35,7 +35,8 @@ def same_rows(op: str, own: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor
     if own is offsets:
         return offsets
     if own.shape != offsets.shape:
-        raise RuntimeError(f"sluice.{op}: predictions has {counted(own.shape[0] - 1, 'row')}, expected {offsets.shape[0] - 1}, as targets has")
+        raise RuntimeError(f"sluice.{op}: predictions has {counted(own.shape[0] - 1, 'row')}, expected {offsets.shape[0] - 1}, as targets "
+                           "has")
     if own.device == offsets.device and (own.device.type != "cpu" or torch.compiler.is_compiling()):
         return torch.where((own == offsets).all(), offsets, -1)
     if not torch.equal(own.cpu(), offsets.cpu()):

@@ -146,8 +146,8 @@ class Verification:
 
     def compare(self, index: int, result: Any) -> None:
         if self.failure and index == len(self.expected):
-            raise VerifyError(f"batch {index} raised {self.failure} in a serial run before, and did not here; expected the same: a stage keeps "
-                              "state that `state` does not name")
+            raise VerifyError(f"batch {index} raised {self.failure} in a serial run before, and did not here; expected the same: a stage "
+                              "keeps state that `state` does not name")
         if index < len(self.expected):
             what = difference(result, self.expected[index])
             if what:
