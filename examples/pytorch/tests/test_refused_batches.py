@@ -192,3 +192,11 @@ def test_a_container_that_cannot_be_made_again(device, loop):
     with pytest.raises(TypeError, match=r"^a Named cannot be made again with copies of its tensors: TypeError: .*; expected a class that is m"):
         looped(Named)
     assert looped(Registered) == [(Registered, float(i), i) for i in range(30)]
+
+
+def test_a_device_by_a_number_of_numpy():
+    if torch.cuda.is_available():
+        assert sluice.prefetch([], np.int64(0)).device.device == torch.device("cuda", 0)
+        return
+    with pytest.raises(ValueError, match="^sluice: the device is 'cuda:0', and PyTorch finds no CUDA device; expected 'cpu'$"):
+        sluice.prefetch([], np.int64(0))

@@ -8,7 +8,7 @@ from typing import Any, Callable, ContextManager, Optional, Sequence, Union
 
 import torch
 
-from sluice.arguments import shown
+from sluice.arguments import is_integer, shown
 from sluice.pipelines.captures import GraphMemory, capture, moved
 from sluice.pipelines.compiled import CompiledCopies, CompiledSteps, library
 from sluice.pipelines.plan import CALLER, CURRENT, RECORD, RESTORE, Plan, Steps
@@ -252,7 +252,8 @@ def device_of(device: Union[None, int, str, torch.device, Device]) -> Device:
     if isinstance(device, (CpuDevice, CudaDevice)):
         return device
     try:
-        named = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
+        is_number = is_integer(device) and not isinstance(device, bool)  # of NumPy's, too
+        named = torch.device("cuda", int(device)) if is_number else torch.device(device)
     except (RuntimeError, TypeError):
         raise ValueError(f"sluice: the device is {shown(device)}, expected 'cpu', 'cuda', or the number of a CUDA device") from None
     if named.type == "cpu":
