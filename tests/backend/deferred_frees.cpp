@@ -116,4 +116,25 @@ TEST_CASE("deferred frees: another thread frees behind the CPU stage that a stre
     CHECK(freed == 1);
 }
 
+TEST_CASE("deferred frees: no stream begins to wait for a CPU stage while memory is freed") {
+    static std::atomic<bool> begun, over;
+    begun = over = false;
+    auto pipeline = make_pipeline([] {});
+    pipeline.submit(0);
+    pipeline.finish();
+    std::thread frees([] {
+        DeferredFrees::instance().free(&begun, [](void*) noexcept {
+            begun = true;
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            over = true;
+        });
+    });
+    while (!begun)
+        std::this_thread::yield();
+    pipeline.submit(1);
+    CHECK(over);
+    frees.join();
+    pipeline.finish();
+}
+
 } // namespace backend_deferred_frees
