@@ -62,7 +62,7 @@ SLUICE_BODY void UncheckedCuda::enable_peer_access(int device, int peer) noexcep
 SLUICE_BODY UncheckedCuda::NativeStream UncheckedCuda::create_stream(const StreamOptions& options) {
     const unsigned flags = options.blocking ? cudaStreamDefault : cudaStreamNonBlocking;
     NativeStream stream = nullptr;
-    (void)detail::SemaphoreWaits::instance().let_threads_catch_up(); // One in some 30 waits for all streams.
+    const detail::SemaphoreWaits::Pause pause(true); // One in some 30 waits for all streams.
     if (options.share != nullptr)
         stream = create_stream_of(options);
     else
