@@ -137,4 +137,54 @@ TEST_CASE("deferred frees: no stream begins to wait for a CPU stage while memory
     pipeline.finish();
 }
 
+TEST_CASE("deferred frees: memory is kept while a stream waits for a user's semaphore, which no stream will "
+          "signal") {
+    freed = 0;
+    BasicSemaphore<Apart> semaphore;
+    const BasicStream<Apart> stream, other;
+    semaphore.wait(stream, 1);
+    free_one(); // returns: the signal may come from this thread
+    CHECK(freed == 0);
+    CHECK(!DeferredFrees::instance().free_kept(true));
+    SUBCASE("by a thread") {
+        semaphore.signal(1);
+        DeferredFrees::instance().try_again();
+    }
+    SUBCASE("by a stream") {
+        semaphore.signal(other, 1);
+        DeferredFrees::instance().try_again();
+    }
+    SUBCASE("by another thread, for which an allocation that has failed waits") {
+        std::thread signals([&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            semaphore.signal(1);
+        });
+        CHECK(DeferredFrees::instance().free_in_need());
+        signals.join();
+    }
+    CHECK(freed == 1);
+    stream.sync();
+}
+
+TEST_CASE("deferred frees: no stream begins to wait for a user's semaphore while memory is freed") {
+    static std::atomic<bool> begun, over;
+    begun = over = false;
+    BasicSemaphore<Apart> semaphore;
+    const BasicStream<Apart> stream;
+    std::thread frees([] {
+        DeferredFrees::instance().free(&begun, [](void*) noexcept {
+            begun = true;
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            over = true;
+        });
+    });
+    while (!begun)
+        std::this_thread::yield();
+    semaphore.wait(stream, 1);
+    CHECK(over);
+    frees.join();
+    semaphore.signal(1);
+    stream.sync();
+}
+
 } // namespace backend_deferred_frees

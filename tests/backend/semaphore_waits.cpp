@@ -1,7 +1,9 @@
 // What is known of streams that wait for semaphores, when streams go.
 #include <cstdint>
 
+#include <sluice/backend/detail/deferred_frees.hpp>
 #include <sluice/backend/semaphore.hpp>
+#include <sluice/memory.hpp>
 
 #include "support/backend.hpp"
 #include "support/doctest.hpp"
@@ -54,6 +56,23 @@ TEST_CASE("what a stream that has gone will signal is still waited for") {
     waits.add({&semaphore, 1, &other, true, &calls});
     CHECK_FALSE(any_of(&other));
     waits.forget(&semaphore);
+}
+
+TEST_CASE("buffers end while a stream waits for what this thread signals later") {
+    const BasicStream<B> stream;
+    BasicSemaphore<B> semaphore;
+    DeviceBuffer<int, B> kept(1);
+    {
+        DeviceBuffer<int, B> device(1000);
+        PinnedBuffer<int, B> pinned(1000);
+        semaphore.wait(stream, 1);
+    }
+    kept = DeviceBuffer<int, B>(2);
+    CHECK(semaphore.value() == 0);
+    CHECK_FALSE(stream.is_done());
+    semaphore.signal(1);
+    stream.sync();
+    CHECK(detail::DeferredFrees::instance().count() == 0);
 }
 
 #if defined(SLUICE_TEST_CUDA)

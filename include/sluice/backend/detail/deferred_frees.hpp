@@ -10,7 +10,8 @@
 namespace sluice::detail {
 
 /// `cudaFree` and `cudaFreeHost` wait for all streams, and other threads' calls of CUDA wait behind them: where a stream waits for a CPU
-/// stage, that one might never go on. So memory is freed when no stream does. Any thread may use it.
+/// stage, or for a user's semaphore that a thread is to signal, that one might never go on. So memory is freed when no stream does. Any
+/// thread may use it.
 class DeferredFrees {
 public:
     using Free = void (*)(void* memory) noexcept;
@@ -20,15 +21,17 @@ public:
     static DeferredFrees& instance();
 
     /// Frees it when no stream waits for a CPU stage, for which it waits a second at most, and otherwise keeps it. A CPU stage waits for
-    /// nothing: what it frees is kept.
+    /// nothing: what it frees is kept. So it is while a stream waits for a user's semaphore that no stream will signal.
     void free(void* memory, Free call) noexcept;
-    /// Frees what is kept, where no stream waits for a CPU stage and this thread is in none. For where a thread has waited anyway.
+    /// Frees what is kept, where no stream waits for a thread and this one is in no CPU stage. For where a thread has waited anyway.
     void try_again() noexcept {
         if (count() > 0) [[unlikely]]
             free_kept(false);
     }
     /// The same; with `wait` it lets CPU stages catch up for a second at most. Whether anything was freed.
     bool free_kept(bool wait) noexcept;
+    /// The same where memory is short: lets users signal for a second, too.
+    bool free_in_need() noexcept;
     /// How many blocks are kept.
     std::size_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
 
@@ -39,6 +42,7 @@ private:
     };
     DeferredFrees();
     bool keep(const Block& block) noexcept;
+    static bool users_wait() noexcept;
 
     struct Mutex;
     Mutex& mutex_;

@@ -6,6 +6,7 @@
 #include <sluice/backend/detail/calling_stage.hpp>
 #include <sluice/backend/detail/deferred_frees.hpp>
 #include <sluice/backend/detail/semaphore_waits.hpp>
+#include <sluice/backend/detail/waiting_thread.hpp>
 
 namespace sluice::detail {
 
@@ -30,15 +31,20 @@ SLUICE_BODY bool DeferredFrees::keep(const Block& block) noexcept {
     return true;
 }
 
+// Whether a stream waits for a user's semaphore that no stream will signal. This thread may be about to.
+SLUICE_BODY bool DeferredFrees::users_wait() noexcept {
+    return SemaphoreWaits::instance().any([](const void*, const void*) { return true; }, nullptr);
+}
+
 SLUICE_BODY void DeferredFrees::free(void* memory, Free call) noexcept {
-    if (CallingPipeline::is_in_cpu_stage()) {
+    if (CallingPipeline::is_in_cpu_stage() || users_wait()) {
         if (!keep({memory, call}))
             call(memory);
         return;
     }
     {
         const SemaphoreWaits::Pause pause(true);
-        if (!pause && keep({memory, call}))
+        if ((!pause || users_wait()) && keep({memory, call}))
             return;
         call(memory);
     }
@@ -49,7 +55,7 @@ SLUICE_BODY bool DeferredFrees::free_kept(bool wait) noexcept {
     if (CallingPipeline::is_in_cpu_stage())
         return false;
     const SemaphoreWaits::Pause pause(wait);
-    if (!pause)
+    if (!pause || users_wait())
         return false;
     List<Block> blocks;
     {
@@ -60,6 +66,14 @@ SLUICE_BODY bool DeferredFrees::free_kept(bool wait) noexcept {
     for (const Block& block : blocks)
         block.free(block.memory);
     return !blocks.empty();
+}
+
+SLUICE_BODY bool DeferredFrees::free_in_need() noexcept {
+    if (count() == 0)
+        return false;
+    for (WaitingThread thread(SemaphoreWaits::patience); users_wait() && thread.goes_on();) {
+    }
+    return free_kept(true);
 }
 
 } // namespace sluice::detail

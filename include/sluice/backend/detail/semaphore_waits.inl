@@ -26,7 +26,7 @@ SLUICE_BODY bool SemaphoreWaits::is_paused() noexcept {
 
 SLUICE_BODY void SemaphoreWaits::add(const Entry& entry) {
     std::unique_lock lock(mutex_);
-    if (entry.for_thread && pauses_ > 0) {
+    if (entry.waits && pauses_ > 0) {
         lock.unlock();
         for (WaitingThread thread(patience); is_paused() && thread.goes_on();) {
         }

@@ -222,7 +222,7 @@ SLUICE_BODY void UncheckedCuda::copy_rows(const detail::RowsCopy& copy, CopyKind
 SLUICE_BODY void* UncheckedCuda::allocate_device(std::size_t bytes) {
     void* memory = nullptr;
     cudaError_t error = cudaMalloc(&memory, bytes);
-    if (error == cudaErrorMemoryAllocation && detail::DeferredFrees::instance().free_kept(true)) {
+    if (error == cudaErrorMemoryAllocation && detail::DeferredFrees::instance().free_in_need()) {
         detail::forget_cuda_error(error);
         error = cudaMalloc(&memory, bytes);
     }
@@ -252,7 +252,12 @@ SLUICE_BODY void* UncheckedCuda::allocate_pinned(std::size_t bytes, const Pinned
     void* memory = nullptr;
     const unsigned flags =
         options.write_combined ? cudaHostAllocPortable | cudaHostAllocWriteCombined : cudaHostAllocPortable;
-    check_allocation(cudaHostAlloc(&memory, bytes, flags), "cudaHostAlloc", bytes, __LINE__);
+    cudaError_t error = cudaHostAlloc(&memory, bytes, flags);
+    if (error == cudaErrorMemoryAllocation && detail::DeferredFrees::instance().free_in_need()) {
+        detail::forget_cuda_error(error);
+        error = cudaHostAlloc(&memory, bytes, flags);
+    }
+    check_allocation(error, "cudaHostAlloc", bytes, __LINE__);
     counts().pinned_allocations.add();
     return memory;
 }
