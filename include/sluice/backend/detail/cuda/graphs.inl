@@ -7,6 +7,7 @@
 #include <sluice/backend/detail/cuda/graph_contents.inl>
 #include <sluice/backend/detail/cuda/graphs.hpp>
 #include <sluice/backend/detail/cuda/kernel_nodes.inl>
+#include <sluice/backend/detail/semaphore_waits.hpp>
 
 namespace sluice {
 
@@ -55,6 +56,7 @@ SLUICE_BODY void CudaGraphs::destroy_graph(cudaGraph_t graph) noexcept {
 
 SLUICE_BODY cudaGraphExec_t CudaGraphs::instantiate(cudaGraph_t graph) {
     cudaGraphExec_t executable = nullptr;
+    const detail::SemaphoreWaits::Pause pause(true); // One in some 30 waits for all streams.
     // Each kernel keeps the priority of the stream that it was captured on.
     SLUICE_CUDA_CHECK(
         cudaGraphInstantiateWithFlags(&executable, graph, cudaGraphInstantiateFlagUseNodePriority));
