@@ -31,6 +31,22 @@ void count_it(void*) noexcept {
 }
 void free_one() noexcept { DeferredFrees::instance().free(&freed, &count_it); }
 
+// Frees on another thread for a while, which it has begun.
+std::atomic<bool> slow_has_begun{false}, slow_is_over{false};
+std::thread free_slowly() {
+    slow_has_begun = slow_is_over = false;
+    std::thread frees([] {
+        DeferredFrees::instance().free(&freed, [](void*) noexcept {
+            slow_has_begun = true;
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            slow_is_over = true;
+        });
+    });
+    while (!slow_has_begun)
+        std::this_thread::yield();
+    return frees;
+}
+
 // A CPU stage between two others, the last of which waits for it on its stream.
 template <class Call>
 auto make_pipeline(Call call) {
@@ -117,22 +133,16 @@ TEST_CASE("deferred frees: another thread frees behind the CPU stage that a stre
 }
 
 TEST_CASE("deferred frees: no stream begins to wait for a CPU stage while memory is freed") {
-    static std::atomic<bool> begun, over;
-    begun = over = false;
-    auto pipeline = make_pipeline([] {});
+    slow_is_over = true;
+    auto pipeline = make_pipeline([] {
+        while (!slow_is_over) // No stream waits for a stage that has returned.
+            std::this_thread::yield();
+    });
     pipeline.submit(0);
     pipeline.finish();
-    std::thread frees([] {
-        DeferredFrees::instance().free(&begun, [](void*) noexcept {
-            begun = true;
-            std::this_thread::sleep_for(std::chrono::milliseconds(50));
-            over = true;
-        });
-    });
-    while (!begun)
-        std::this_thread::yield();
+    std::thread frees = free_slowly();
     pipeline.submit(1);
-    CHECK(over);
+    CHECK(slow_is_over);
     frees.join();
     pipeline.finish();
 }
@@ -167,21 +177,11 @@ TEST_CASE("deferred frees: memory is kept while a stream waits for a user's sema
 }
 
 TEST_CASE("deferred frees: no stream begins to wait for a user's semaphore while memory is freed") {
-    static std::atomic<bool> begun, over;
-    begun = over = false;
     BasicSemaphore<Apart> semaphore;
     const BasicStream<Apart> stream;
-    std::thread frees([] {
-        DeferredFrees::instance().free(&begun, [](void*) noexcept {
-            begun = true;
-            std::this_thread::sleep_for(std::chrono::milliseconds(50));
-            over = true;
-        });
-    });
-    while (!begun)
-        std::this_thread::yield();
+    std::thread frees = free_slowly();
     semaphore.wait(stream, 1);
-    CHECK(over);
+    CHECK(slow_is_over);
     frees.join();
     semaphore.signal(1);
     stream.sync();
