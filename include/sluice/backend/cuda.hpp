@@ -143,6 +143,8 @@ private:
     // Some versions of CUDA note cudaErrorNotReady as the last error and others do not: then the last error is one
     // that the caller's own call left, `before` the query.
     static bool ready(cudaError_t state, cudaError_t before, const char* call, int line);
+    template <class Allocate>
+    static cudaError_t allocate_or_free_kept(const Allocate& allocate);
     static void check_allocation(cudaError_t error, const char* call, std::size_t bytes, int line);
 };
 

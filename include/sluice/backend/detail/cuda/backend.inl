@@ -219,21 +219,28 @@ SLUICE_BODY void UncheckedCuda::copy_rows(const detail::RowsCopy& copy, CopyKind
     note_operation(stream);
 }
 
+// Once more where memory that is kept could be freed.
+template <class Allocate>
+cudaError_t UncheckedCuda::allocate_or_free_kept(const Allocate& allocate) {
+    const cudaError_t error = allocate();
+    if (error != cudaErrorMemoryAllocation || !detail::DeferredFrees::instance().free_in_need())
+        return error;
+    detail::forget_cuda_error(error);
+    return allocate();
+}
+
 SLUICE_BODY void* UncheckedCuda::allocate_device(std::size_t bytes) {
     void* memory = nullptr;
-    cudaError_t error = cudaMalloc(&memory, bytes);
-    if (error == cudaErrorMemoryAllocation && detail::DeferredFrees::instance().free_in_need()) {
-        detail::forget_cuda_error(error);
-        error = cudaMalloc(&memory, bytes);
-    }
-    check_allocation(error, "cudaMalloc", bytes, __LINE__);
+    check_allocation(allocate_or_free_kept([&] { return cudaMalloc(&memory, bytes); }), "cudaMalloc", bytes,
+                     __LINE__);
     counts().device_allocations.add();
     return memory;
 }
 
 SLUICE_BODY void* UncheckedCuda::allocate_device(std::size_t bytes, NativeStream stream) {
     void* memory = nullptr;
-    check_allocation(cudaMallocAsync(&memory, bytes, stream), "cudaMallocAsync", bytes, __LINE__);
+    check_allocation(allocate_or_free_kept([&] { return cudaMallocAsync(&memory, bytes, stream); }),
+                     "cudaMallocAsync", bytes, __LINE__);
     counts().device_allocations.add();
     return memory;
 }
@@ -252,12 +259,8 @@ SLUICE_BODY void* UncheckedCuda::allocate_pinned(std::size_t bytes, const Pinned
     void* memory = nullptr;
     const unsigned flags =
         options.write_combined ? cudaHostAllocPortable | cudaHostAllocWriteCombined : cudaHostAllocPortable;
-    cudaError_t error = cudaHostAlloc(&memory, bytes, flags);
-    if (error == cudaErrorMemoryAllocation && detail::DeferredFrees::instance().free_in_need()) {
-        detail::forget_cuda_error(error);
-        error = cudaHostAlloc(&memory, bytes, flags);
-    }
-    check_allocation(error, "cudaHostAlloc", bytes, __LINE__);
+    check_allocation(allocate_or_free_kept([&] { return cudaHostAlloc(&memory, bytes, flags); }),
+                     "cudaHostAlloc", bytes, __LINE__);
     counts().pinned_allocations.add();
     return memory;
 }
