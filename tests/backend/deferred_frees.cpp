@@ -176,6 +176,32 @@ TEST_CASE("deferred frees: memory is kept while a stream waits for a user's sema
     stream.sync();
 }
 
+TEST_CASE("deferred frees: no CPU stage is waited for while a stream waits for a user's semaphore") {
+    freed = 0;
+    std::atomic<bool> holds{false};
+    auto pipeline = make_pipeline([&] {
+        while (holds)
+            std::this_thread::yield();
+    });
+    pipeline.submit(0);
+    pipeline.finish();
+    holds = true;
+    pipeline.submit(1);
+    BasicSemaphore<Apart> semaphore;
+    const BasicStream<Apart> stream;
+    semaphore.wait(stream, 1);
+    free_one();
+    const auto begin = std::chrono::steady_clock::now();
+    CHECK(!DeferredFrees::instance().free_kept(true));
+    CHECK(std::chrono::steady_clock::now() - begin <
+          std::chrono::milliseconds(900)); // of the second that it may take
+    holds = false;
+    semaphore.signal(1);
+    pipeline.finish();
+    DeferredFrees::instance().try_again();
+    CHECK(freed == 1);
+}
+
 TEST_CASE("deferred frees: no stream begins to wait for a user's semaphore while memory is freed") {
     BasicSemaphore<Apart> semaphore;
     const BasicStream<Apart> stream;

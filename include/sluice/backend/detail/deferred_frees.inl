@@ -52,7 +52,7 @@ SLUICE_BODY void DeferredFrees::free(void* memory, Free call) noexcept {
 }
 
 SLUICE_BODY bool DeferredFrees::free_kept(bool wait) noexcept {
-    if (CallingPipeline::is_in_cpu_stage())
+    if (CallingPipeline::is_in_cpu_stage() || users_wait()) // before anything is waited for in vain
         return false;
     const SemaphoreWaits::Pause pause(wait);
     if (!pause || users_wait())
