@@ -28,7 +28,7 @@ struct JoinAccess;
 class BatchWaiterRef;
 
 /// What a pipeline lends to those who wait for its batches; `pipeline` is null once it has gone.
-struct BatchWaiter {
+struct alignas(64) BatchWaiter { // one line of memory, which each submit looks at
     void* pipeline = nullptr;
     bool (*wait)(void* pipeline, std::size_t run,
                  std::size_t number) = nullptr; // false, without a wait, where the pipeline is in use

@@ -14,7 +14,7 @@ namespace sluice::detail {
 template <class T>
 class List {
 public:
-    SLUICE_ALWAYS_INLINE List() noexcept {}
+    SLUICE_ALWAYS_INLINE constexpr List() noexcept {}
     /// So many values as `T()` gives.
     explicit List(std::size_t count) : List() { resize(count); }
     List(std::size_t count, const T& value) : List() { assign(count, value); }

@@ -5,10 +5,15 @@
 
 namespace sluice::detail {
 
+/// Made before anything runs, so that a look at them asks for no guard.
+inline constinit union ProgramFailures {
+    constexpr ProgramFailures() : value() {}
+    ProgramFailures& operator=(ProgramFailures&&) = delete;
+    ~ProgramFailures() {}
+    StreamFailures value;
+} program_failures;
+
 /// The program's. Never destroyed: a host function may run after anything else.
-inline StreamFailures& host_function_failures() {
-    static StreamFailures& failures = *new StreamFailures;
-    return failures;
-}
+inline StreamFailures& host_function_failures() { return program_failures.value; }
 
 } // namespace sluice::detail

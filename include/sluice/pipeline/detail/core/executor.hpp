@@ -18,71 +18,6 @@
 
 namespace sluice::detail {
 
-/// Runs the stages in the order of a schedule. What is not overridden is that of one that keeps nothing back.
-template <Backend B>
-class Executor {
-public:
-    using Core = StageCore<B>;
-    using Ref = BasicStreamRef<B>;
-
-    Executor& operator=(Executor&&) = delete;
-    virtual ~Executor() = default;
-
-    /// Is the pipeline's from here on. Nothing is under way.
-    virtual void begin(Core&) {}
-    /// Enqueues all stages for a batch, now or later.
-    virtual void submit(Core& core, std::size_t number, const GivenBatch<B>& batch,
-                        const SourceHold<B>& hold) = 0;
-    /// Runs a stage on the last batch that was submitted, before as many have come as it runs once for. All batches are on their way.
-    virtual void run_behind_last(Core& core, std::size_t stage, std::size_t number,
-                                 const GivenBatch<B>& batch) {
-        core.run_in_order(stage, number, batch);
-    }
-    /// Waits on the calling thread until a stage is through a batch.
-    virtual void await_stage(Core& core, std::size_t stage, std::size_t number) = 0;
-    /// Whether it is. What comes after it there may have to be through as well.
-    virtual bool is_through(Core& core, std::size_t stage, std::size_t number) {
-        return core.mark_is_reached(stage, number);
-    }
-    /// The last batches of which each has a mark of its own, so that a wait for one is for no other.
-    virtual std::size_t marked(const Core& core) const noexcept { return core.order->slots(); }
-    /// The one stream on which all work ends so far, of a device that is stage 0's; none where each stage's ends on its own.
-    virtual const Ref* one_end() const noexcept { return nullptr; }
-
-    /// Whether a submitted batch is kept beyond `submit`, and its hold given up later.
-    bool keeps_batches() const noexcept { return keeps_batches_; }
-    /// A stage's next batch: those from there on are held.
-    virtual std::size_t next_of(std::size_t) const noexcept {
-        return (std::numeric_limits<std::size_t>::max)();
-    }
-    /// From here on the caller submits no more than `in_flight` batches before it waits for the first of them. False where that ends
-    /// what is held each time.
-    virtual bool hold_at_most(std::size_t /*in_flight*/) { return true; }
-    /// Batches come from `number` on. None is in flight.
-    virtual void start_at(std::size_t) noexcept {}
-    /// Whether the last batches were replayed without a stage's being called, as the next will be, then.
-    bool replays() const noexcept { return replays_; }
-    /// Whether graphs of all stages have run.
-    virtual bool has_run_steps() const noexcept { return false; }
-    /// Sees that all batches are on their way through all stages.
-    virtual void flush(Core&) {}
-    /// A stage has thrown for `batch`: sees that all batches before it are on their way through all stages.
-    virtual void finish_before(Core&, std::size_t /*batch*/) {}
-    /// Forgets all batches. None is in flight.
-    virtual void reset() noexcept {}
-    /// Calls `visit(stage, stream)` for the streams on which stages are captured, with -1 where there are several: CUDA's
-    /// backend keeps the fault of a captured host function with its stream.
-    virtual void for_each_capture_stream(const CallRef<void(int, Ref)>&) const {}
-    virtual GraphCounters counters() const noexcept { return {}; }
-    /// Why work was not captured first, or what has changed; empty while all is well.
-    virtual std::string first_refusal() const { return {}; }
-
-protected:
-    // Not asked for by a call: each submit looks at them.
-    bool keeps_batches_ = false;
-    bool replays_ = false;
-};
-
 /// What all stages do for the batches of each slot. The driver leaves little in the caches between two of its calls, so that
 /// each line of memory and of code on the way counts: a stage's call is one line of memory here.
 template <Backend B>
@@ -101,13 +36,20 @@ public:
         }
         slots_ = core.order->slots();
         mask_ = core.order->slot_mask();
+        works_.resize(slots_ * core.stages());
+        Work* next = works_.data();
         for (std::size_t slot = 0; slot < slots_; ++slot) {
             for (std::size_t stage = 0; stage < core.stages(); ++stage)
-                add(core, stage, slot, in_order);
+                fill(*next++, core, stage, slot, in_order);
         }
         const Event* waits = waits_.data();
         for (Work& work : works_) {
             work.waits = waits;
+            if (work.all <= Work::most_near) {
+                for (std::size_t i = 0; i < work.all; ++i)
+                    work.near[i] = waits[i];
+                work.waits = work.near;
+            }
             waits += work.all;
         }
         stages_ = core.stages();
@@ -140,20 +82,23 @@ public:
 
 private:
     using Event = typename B::NativeEvent;
-    struct Work {
-        typename B::NativeStream stream;
-        void* callable;
-        void* const* slots;
+    struct alignas(64) Work {
+        static constexpr std::size_t most_near = 2;
+
+        typename B::NativeStream stream{};
+        void* callable = nullptr;
+        void* const* slots = nullptr;
         const Event* waits = nullptr; // those for the same batch first
         std::uint32_t same = 0;
         std::uint32_t all = 0;
-        Event mark{}; // or none
+        Event mark{};            // or none
+        Event near[most_near]{}; // the waits, where these are enough
     };
 
-    void add(Core& core, std::size_t stage, std::size_t slot, bool in_order) {
-        Work& work = works_.emplace_back(Work{.stream = core.streams.of(stage, slot).get(),
-                                              .callable = core.callable(stage),
-                                              .slots = core.slots.of(slot)});
+    void fill(Work& work, Core& core, std::size_t stage, std::size_t slot, bool in_order) {
+        work.stream = core.streams.of(stage, slot).get();
+        work.callable = core.callable(stage);
+        work.slots = core.slots.of(slot);
         if (!in_order)
             return;
         for (const PlanWait& wait : core.plan.waits_of(stage)) {
@@ -175,6 +120,74 @@ private:
     List<Event> waits_;
 };
 
+/// Runs the stages in the order of a schedule. What is not overridden is that of one that keeps nothing back.
+template <Backend B>
+class alignas(64) Executor {
+public:
+    using Core = StageCore<B>;
+    using Ref = BasicStreamRef<B>;
+
+    Executor& operator=(Executor&&) = delete;
+    virtual ~Executor() = default;
+
+    /// Is the pipeline's from here on. Nothing is under way.
+    virtual void begin(Core&) {}
+    /// Enqueues all stages for a batch, now or later.
+    virtual void submit(Core& core, std::size_t number, const GivenBatch<B>& batch,
+                        const SourceHold<B>& hold) = 0;
+    /// Runs a stage on the last batch that was submitted, before as many have come as it runs once for. All batches are on their way.
+    virtual void run_behind_last(Core& core, std::size_t stage, std::size_t number,
+                                 const GivenBatch<B>& batch) {
+        core.run_in_order(stage, number, batch);
+    }
+    /// Waits on the calling thread until a stage is through a batch.
+    virtual void await_stage(Core& core, std::size_t stage, std::size_t number) = 0;
+    /// Whether it is. What comes after it there may have to be through as well.
+    virtual bool is_through(Core& core, std::size_t stage, std::size_t number) {
+        return core.mark_is_reached(stage, number);
+    }
+    /// The last batches of which each has a mark of its own, so that a wait for one is for no other.
+    virtual std::size_t marked(const Core& core) const noexcept { return core.order->slots(); }
+    /// The one stream on which all work ends so far, of a device that is stage 0's; none where each stage's ends on its own.
+    virtual const Ref* one_end() const noexcept { return nullptr; }
+
+    /// What `submit` does for a batch without a hold, if they are ready.
+    const PlainSteps<B>& steps() const noexcept { return steps_; }
+    /// Whether a submitted batch is kept beyond `submit`, and its hold given up later.
+    bool keeps_batches() const noexcept { return keeps_batches_; }
+    /// A stage's next batch: those from there on are held.
+    virtual std::size_t next_of(std::size_t) const noexcept {
+        return (std::numeric_limits<std::size_t>::max)();
+    }
+    /// From here on the caller submits no more than `in_flight` batches before it waits for the first of them. False where that ends
+    /// what is held each time.
+    virtual bool hold_at_most(std::size_t /*in_flight*/) { return true; }
+    /// Batches come from `number` on. None is in flight.
+    virtual void start_at(std::size_t) noexcept {}
+    /// Whether the last batches were replayed without a stage's being called, as the next will be, then.
+    bool replays() const noexcept { return replays_; }
+    /// Whether graphs of all stages have run.
+    virtual bool has_run_steps() const noexcept { return false; }
+    /// Sees that all batches are on their way through all stages.
+    virtual void flush(Core&) {}
+    /// A stage has thrown for `batch`: sees that all batches before it are on their way through all stages.
+    virtual void finish_before(Core&, std::size_t /*batch*/) {}
+    /// Forgets all batches. None is in flight.
+    virtual void reset() noexcept {}
+    /// Calls `visit(stage, stream)` for the streams on which stages are captured, with -1 where there are several: CUDA's
+    /// backend keeps the fault of a captured host function with its stream.
+    virtual void for_each_capture_stream(const CallRef<void(int, Ref)>&) const {}
+    virtual GraphCounters counters() const noexcept { return {}; }
+    /// Why work was not captured first, or what has changed; empty while all is well.
+    virtual std::string first_refusal() const { return {}; }
+
+protected:
+    // Not asked for by a call: each submit looks at them.
+    bool keeps_batches_ = false;
+    bool replays_ = false;
+    PlainSteps<B> steps_; // of one that holds nothing back, where each stage is one call after another
+};
+
 /// What the two that hold nothing back share: a batch is handed to all stages when it is submitted.
 template <Backend B>
 class PlainExecutor : public Executor<B> {
@@ -182,8 +195,8 @@ class PlainExecutor : public Executor<B> {
 
 public:
     void submit(Core& core, std::size_t number, const GivenBatch<B>& batch, const SourceHold<B>& hold) final {
-        if (steps_.ready() && !hold) [[likely]]
-            steps_.run(core, number, batch);
+        if (this->steps_.ready() && !hold)
+            this->steps_.run(core, number, batch);
         else
             submit_stage_by_stage(core, number, batch, hold);
     }
@@ -191,8 +204,6 @@ public:
 protected:
     virtual void submit_stage_by_stage(Core& core, std::size_t number, const GivenBatch<B>& batch,
                                        const SourceHold<B>& hold) = 0;
-
-    PlainSteps<B> steps_; // where each stage is one call after another
 };
 
 /// Schedule::overlapped: each stage on streams of its own, in order by the marks of those that it waits for.

@@ -38,11 +38,11 @@ struct PipelineCore<B>::Parts {
 template <Backend B>
 class PipelineCore<B>::Call {
 public:
-    Call(PipelineCore& pipeline, const char* name)
+    SLUICE_ALWAYS_INLINE Call(PipelineCore& pipeline, const char* name)
         : in_use_(pipeline.in_use_), calling_(&pipeline.core_, &StageCore<B>::stage_of) {
         // Asking for the current device takes time that a replay would notice.
         if (!pipeline.only_device_) [[unlikely]]
-            device_.emplace(pipeline.core_.streams.device());
+            make_current(pipeline.core_.streams.device());
         if (calling_.is_of_own_stage()) [[unlikely]]
             throw_in_use(name); // Not in use, but the call might wait for that stage.
         if (in_use_.exchange(true, __ATOMIC_ACQUIRE)) [[unlikely]]
@@ -52,6 +52,8 @@ public:
     ~Call() { in_use_.store(false, __ATOMIC_RELEASE); }
 
 private:
+    [[gnu::noinline]] void make_current(int device) { device_.emplace(device); }
+
     Atomic<bool>& in_use_;
     const CallingPipeline calling_;
     Maybe<DeviceGuard<B>> device_;
@@ -228,7 +230,10 @@ SLUICE_ALWAYS_INLINE inline void PipelineCore<B>::enqueue(const GivenBatch<B>& b
     core_.checks.let_go(true);
     begun_ = submitted_ + 1;
     kept = executor_->keeps_batches();
-    executor_->submit(core_, submitted_, batch, hold);
+    if (executor_->steps().ready() && !hold) [[likely]] // without a call
+        executor_->steps().run(core_, submitted_, batch);
+    else
+        executor_->submit(core_, submitted_, batch, hold);
     if (!hold)
         core_.checks.batch_submitted(core_, *executor_, submitted_, batch);
     else

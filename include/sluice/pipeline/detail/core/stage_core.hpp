@@ -64,8 +64,8 @@ public:
 private:
     static constexpr std::size_t none = (std::numeric_limits<std::size_t>::max)();
 
-    std::mutex mutex_;
     std::atomic<std::size_t> batch_{none};
+    std::mutex mutex_;
     std::exception_ptr thrown_;
     std::size_t stage_ = 0;
 };
@@ -193,10 +193,11 @@ public:
     StageStreams<B> streams;
     SlotTable slots;
     Maybe<StageOrder<B>> order;
-    StageEnds<B> ends;
     Maybe<StageTimes<B>> times; // where they are noted
     /// Whether the next stage that is called comes right behind the one before it on the same stream.
     bool follows = false;
+    // This and the first ones below are what each submit looks at: one line of memory.
+    alignas(64) StageEnds<B> ends;
 
 private:
     struct Entry {
@@ -229,16 +230,16 @@ private:
     // Streams that are threads have CPU stages among them like any others.
     static constexpr bool has_threads = SemaphoreBackend<B> && !streams_are_threads<B>;
 
-    List<Entry> entries_;
-    List<std::size_t> host_readers_;
-    Maybe<SlotsNumber> slots_number_;
-    Maybe<BasicStream<B>> spare_;
-    ThreadFault fault_;
     std::size_t current_batch_ = 0;
     int current_stage_ = -1;
     bool launch_blocking_;
     bool awaiting_work_ = false; // Under `launch_blocking_`.
     bool plain_ = true; // Whether a stage is called on the current device, and its times are not noted.
+    ThreadFault fault_;
+    List<Entry> entries_;
+    List<std::size_t> host_readers_;
+    Maybe<SlotsNumber> slots_number_;
+    Maybe<BasicStream<B>> spare_;
     // Last: they end before anything that they use goes.
     List<CpuThreads<B>> threads_;
 };
