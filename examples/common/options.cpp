@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <exception>
 #include <filesystem>
 #include <iostream>
 #include <limits>
@@ -93,6 +94,21 @@ std::string parse_data(const std::string& text, const NamedData& data) {
     if (!std::filesystem::is_directory(text, ignored))
         reject("--data", names_of(data, ", ") + " or an existing folder of IDX files", text);
     return text;
+}
+
+/// What BadInput says that `error` is, or that is nested in it: what a stage or a source throws arrives in an error that names
+/// them, which says nothing about the file. Empty where it is another error.
+std::optional<std::string> bad_input_in(const std::exception& error) {
+    if (dynamic_cast<const BadInput*>(&error) != nullptr)
+        return error.what();
+    try {
+        std::rethrow_if_nested(error);
+    } catch (const std::exception& inner) {
+        return bad_input_in(inner);
+    } catch (...) {
+        return std::nullopt;
+    }
+    return std::nullopt;
 }
 
 /// CLI11's own words, made into a sentence where they are too terse for one.
@@ -256,12 +272,13 @@ int run_main(int argc, const char* const* argv, const std::function<int()>& body
     const std::string name = program_name(argc, argv);
     try {
         return body();
-    } catch (const BadInput& error) {
-        err << name << ": " << on_one_line(error.what()) << '\n';
-        return 2;
     } catch (const std::bad_alloc&) {
         err << name << ": the host has not enough memory for this; a smaller --batch needs less\n";
     } catch (const std::exception& error) {
+        if (const auto bad_input = bad_input_in(error)) {
+            err << name << ": " << on_one_line(*bad_input) << '\n';
+            return 2;
+        }
         err << name << ": " << on_one_line(error.what()) << '\n';
     } catch (...) {
         err << name << ": stopped by an error of unknown type\n";

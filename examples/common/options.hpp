@@ -137,9 +137,9 @@ std::optional<int> parse_or_exit_code(CommandLine& app, int argc, const char* co
 std::optional<int> parse_or_exit_code(CommandLine& app, int argc, const char* const* argv, std::ostream& out,
                                       std::ostream& err);
 
-/// Runs `body`, which parses the arguments and returns the exit code. BadInput becomes one line on `err` and
-/// exit code 2, any other exception one line and exit code 1. Use: `int main(int argc, char** argv) { return
-/// examples::run_main(argc, argv, [&] { … return 0; }); }`
+/// Runs `body`, which parses the arguments and returns the exit code. BadInput, also where it is nested in what a stage or a
+/// source has failed with, becomes one line on `err` and exit code 2, any other exception one line and exit code 1. Use: `int
+/// main(int argc, char** argv) { return examples::run_main(argc, argv, [&] { … return 0; }); }`
 int run_main(int argc, const char* const* argv, const std::function<int()>& body);
 int run_main(int argc, const char* const* argv, const std::function<int()>& body, std::ostream& err);
 

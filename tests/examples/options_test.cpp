@@ -1,3 +1,4 @@
+#include <exception>
 #include <sstream>
 #include <stdexcept>
 
@@ -170,6 +171,22 @@ TEST_CASE("a program ends with the exit code that its error calls for") {
     err.str("");
     CHECK(run([]() -> int { throw std::runtime_error("out of device memory"); }, err) == 1);
     CHECK(err.str() == "frozen_encoder: out of device memory\n");
+    err.str("");
+    const auto nest = [](auto inner, int depth) {
+        const auto nested = [inner](const auto& self, int more) -> int {
+            try {
+                return more == 0 ? throw inner : self(self, more - 1);
+            } catch (const std::exception&) {
+                std::throw_with_nested(std::runtime_error("stage 'write', batch 3"));
+            }
+        };
+        return nested(nested, depth);
+    };
+    CHECK(run([&] { return nest(BadInput("a.npy: cannot be written"), 1); }, err) == 2);
+    CHECK(err.str() == "frozen_encoder: a.npy: cannot be written\n");
+    err.str("");
+    CHECK(run([&] { return nest(std::runtime_error("inner"), 1); }, err) == 1);
+    CHECK(err.str() == "frozen_encoder: stage 'write', batch 3\n");
     err.str("");
     CHECK(run([]() -> int { throw 5; }, err) == 1);
     CHECK(err.str() == "frozen_encoder: stopped by an error of unknown type\n");
