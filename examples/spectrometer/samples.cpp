@@ -1,9 +1,12 @@
 #include <spectrometer/samples.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <numbers>
+#include <string>
 
 #include <common/bad_input.hpp>
 #include <common/files.hpp>
@@ -21,6 +24,24 @@ void put(double value, Format format, std::byte* to) {
     } else {
         const auto number = static_cast<float>(value);
         std::memcpy(to, &number, sizeof number);
+    }
+}
+
+/// Of a part of a sample. Squares of such parts, added up over all that options allow, are far from float32's largest number.
+constexpr float largest_part = 1e12F;
+
+/// Throws BadInput where a part of `samples`, float32 ones from number `first` on of a file, is not a number within that.
+void require_numbers(const std::string& file, std::size_t first, std::span<const std::byte> samples) {
+    for (std::size_t at = 0; at < samples.size(); at += sizeof(float)) {
+        float part = 0;
+        std::memcpy(&part, &samples[at], sizeof part);
+        if (std::abs(part) <= largest_part) // a NaN is not
+            continue;
+        std::array<char, 32> text{};
+        (void)std::snprintf(text.data(), text.size(), "%g", double{part});
+        throw examples::BadInput(file + ": sample " +
+                                 examples::with_commas(first + at / bytes_of_sample(Format::float32)) +
+                                 ": expected numbers from -1e12 to 1e12, found " + text.data());
     }
 }
 
@@ -57,6 +78,8 @@ void SampleReader::read(std::size_t first, std::span<std::byte> out) {
         if (!file_)
             throw examples::BadInput(options_.input + ": cannot be read at sample " +
                                      examples::with_commas(first));
+        if (options_.format == Format::float32)
+            require_numbers(options_.input, first, out);
         return;
     }
     for (std::size_t at = 0; at < out.size(); at += bytes) {

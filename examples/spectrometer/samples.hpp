@@ -20,7 +20,8 @@ public:
     /// \throws BadInput when the file cannot be opened
     explicit SampleReader(const Options& options);
 
-    /// Fills `out` with whole samples from number `first` on. \throws BadInput when the file cannot be read
+    /// Fills `out` with whole samples from number `first` on. \throws BadInput when the file cannot be read, or has samples of
+    /// which no power can be taken: infinite ones, NaN, or such that their squares would be infinite
     void read(std::size_t first, std::span<std::byte> out);
 
 private:

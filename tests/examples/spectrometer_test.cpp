@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <numbers>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "program.hpp"
@@ -185,6 +187,23 @@ TEST_CASE("spectrometer writes the same numbers as text, and draws") {
     CHECK(drawn.find("nan") == std::string::npos);
     CHECK(drawn.ends_with("</svg>\n"));
     CHECK(std::filesystem::file_size(scratch.path() / "t.svg") > 500);
+}
+
+TEST_CASE("spectrometer refuses samples without a power, with and without a picture") {
+    const ScratchFolder scratch;
+    const std::string picture = " --picture " + (scratch.path() / "a.svg").string();
+    for (const auto& [value, name] : {std::pair{std::numeric_limits<float>::infinity(), "inf"},
+                                      {-std::numeric_limits<float>::infinity(), "-inf"},
+                                      {std::numeric_limits<float>::quiet_NaN(), "nan"},
+                                      {1e30F, "1e+30"}}) { // its square is no float32
+        Bytes bytes = file_of<float>(parts(blocks * block), 1.0F / 128);
+        std::memcpy(&bytes[(2 * 150 + 1) * sizeof value], &value, sizeof value);
+        const std::string input = scratch.file("samples", bytes);
+        for (const std::string& more : {std::string(), picture}) {
+            program.check_refused(brief + " --schedule overlapped --format float32 --input " + input + more,
+                                  input + ": sample 150: expected numbers from -1e12 to 1e12, found " + name);
+        }
+    }
 }
 
 TEST_CASE("spectrometer refuses what it cannot do in one sentence") {
