@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 #include <common/bad_input.hpp>
 #include <common/files.hpp>
@@ -34,6 +36,14 @@ void require_ending(const std::string& option, const std::string& file, std::vec
     }
     throw examples::BadInput(option + ": expected a file that ends in " + endings.front() +
                              (endings.size() > 1 ? " or " + endings.back() : "") + ", not \"" + file + '"');
+}
+
+/// What is read under one schedule would be gone under the next one, and afterwards.
+void require_not_input(const std::string& option, const std::string& file, const std::string& input) {
+    std::error_code not_there_yet;
+    if (std::filesystem::equivalent(file, input, not_there_yet))
+        throw examples::BadInput(option + ": expected another file than --input, whose samples are in " +
+                                 file);
 }
 
 } // namespace
@@ -74,6 +84,12 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
         return code;
     require_ending("--output", options.output, {".npy", ".csv"});
     require_ending("--picture", options.picture, {".svg"});
+    if (!options.input.empty()) {
+        require_not_input("--output", options.output, options.input);
+        require_not_input("--picture", options.picture, options.input);
+        require_not_input("--timeline", options.timelines.file, options.input);
+        require_not_input("--json", options.json, options.input);
+    }
     if (options.fft % 2 != 0)
         throw examples::BadInput("--fft: expected an even number, not \"" + std::to_string(options.fft) +
                                  '"');

@@ -206,6 +206,27 @@ TEST_CASE("spectrometer refuses samples without a power, with and without a pict
     }
 }
 
+TEST_CASE("spectrometer writes to no file whose samples it reads") {
+    const ScratchFolder scratch;
+    const Bytes samples = file_of<std::int8_t>(parts(blocks * block), 1);
+    for (const auto& [option, name] : {std::pair{"--output", "a.csv"},
+                                       {"--output", "a.npy"},
+                                       {"--picture", "a.svg"},
+                                       {"--timeline", "a.html"}}) {
+        const std::string input = scratch.file(name, samples);
+        const std::string link = scratch.path() / (std::string("link_") + name);
+        std::filesystem::create_symlink(input, link);
+        for (const std::string& written : {input, link}) {
+            program.check_refused(brief + " --input " + input + ' ' + option + ' ' + written,
+                                  std::string(option) +
+                                      ": expected another file than --input, whose samples are in " +
+                                      written);
+        }
+        CHECK(sluice_test::contents(input) == samples);
+        std::filesystem::remove(link);
+    }
+}
+
 TEST_CASE("spectrometer refuses what it cannot do in one sentence") {
     const ScratchFolder scratch;
     const std::string little = scratch.file("little", Bytes(287)); // 143 samples
