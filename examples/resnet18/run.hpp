@@ -13,7 +13,6 @@
 #include <vector>
 
 #include <common/checkpoint.hpp>
-#include <common/fnv1a.hpp>
 #include <common/kernel_trace.hpp>
 #include <common/report.hpp>
 #include <common/text.hpp>
@@ -21,46 +20,18 @@
 #include <common/training.hpp>
 #include <common/workers.hpp>
 #include <resnet18/alone.hpp>
+#include <resnet18/data.hpp>
 #include <resnet18/data_parallel.hpp>
 #include <resnet18/evaluate.hpp>
 #include <resnet18/inference.hpp>
 #include <resnet18/network.hpp>
 #include <resnet18/options.hpp>
 #include <resnet18/start_file.hpp>
-#include <resnet18/subset.hpp>
 #include <resnet18/summary.hpp>
 #include <resnet18/train.hpp>
 
 namespace resnet18 {
 namespace detail {
-
-/// The images to train on, and for digits those that are not.
-struct Data {
-    std::unique_ptr<const images::ImageSet> set;
-    std::unique_ptr<const images::ImageSet> held_out;
-};
-
-inline Data open_data(const std::string& name, const Options& options) {
-    Data data{images::open_image_set(name, options.seed), nullptr};
-    if (dynamic_cast<const images::DigitImages*>(data.set.get()) != nullptr)
-        data.held_out = std::make_unique<images::DigitImages>(name, images::Split::held_out, options.seed);
-    for (auto* const set : {&data.set, &data.held_out}) {
-        if (options.images && *set)
-            *set = std::make_unique<FirstImages>(std::move(*set), *options.images);
-    }
-    return data;
-}
-
-/// The hash of up to 64 images from all over a set, by which other data are told apart.
-inline std::string hash_of_images(const images::ImageSet& set) {
-    std::vector<std::uint8_t> pixels(images::ImageSet::image_bytes);
-    examples::Fnv1a hash;
-    for (std::size_t index = 0; index < set.size(); index += (set.size() + 63) / 64) {
-        hash.add(std::uint64_t{set.load(index, pixels)});
-        hash.add(pixels);
-    }
-    return hash.text();
-}
 
 /// The rungs, one after another.
 template <sluice::Backend B>
@@ -70,6 +41,7 @@ public:
         : options_(options), report_(report), out_(out), data_(open_data(report.data, options)) {}
 
     void climb() {
+        require_image_for_each_rank(*data_.set, options_);
         kernels_.require<B>();
         if (options_.ranks() > 1)
             ranks_ = examples::make_ranks<B>(options_.gpus);

@@ -260,6 +260,20 @@ TEST_CASE("resnet18 goes on from a checkpoint with the bits of an uninterrupted 
     program.check_refused(" --rung 8 --schedule all --checkpoint " + file, "a single --schedule with it");
 }
 
+TEST_CASE("resnet18 refuses more ranks than images before anything starts") {
+    if (!can_train())
+        return;
+    for (const char* data : {"random", "digits"}) {
+        program.check_refused(std::string(" --gpus 64 --images 10 --data ") + data,
+                              "--gpus: expected at most 10 ranks, as many as there are images, not 64");
+    }
+    if (on_host()) {
+        const Outcome outcome = program.run(" --gpus 3 --images 3 --rung 8 --steps 2 --warmup 1");
+        INFO(outcome.errors);
+        CHECK(outcome.code == 0);
+    }
+}
+
 TEST_CASE("resnet18 says in one line what is wrong") {
     program.check_refused(" --rung 9", "--rung: expected all, or numbers from 0 to 8");
     program.check_refused(" --rung 1,,2", "--rung: expected all, or numbers from 0 to 8");
