@@ -265,13 +265,21 @@ std::optional<int> parse_or_exit_code(CommandLine& line, int argc, const char* c
 }
 
 int run_main(int argc, const char* const* argv, const std::function<int()>& body) {
-    return run_main(argc, argv, body, std::cerr);
+    return run_main(argc, argv, body, std::cout, std::cerr);
 }
 
-int run_main(int argc, const char* const* argv, const std::function<int()>& body, std::ostream& err) {
+int run_main(int argc, const char* const* argv, const std::function<int()>& body, std::ostream& out,
+             std::ostream& err) {
     const std::string name = program_name(argc, argv);
     try {
-        return body();
+        const int code = body();
+        // A stream notes that it has failed, and says nothing. Some of it may only be written now.
+        if (code == 0 && !out.flush()) {
+            err << name
+                << ": standard output cannot be written, and part of what was to be printed is missing\n";
+            return 1;
+        }
+        return code;
     } catch (const std::bad_alloc&) {
         err << name << ": the host has not enough memory for this; a smaller --batch needs less\n";
     } catch (const std::exception& error) {

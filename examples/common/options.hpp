@@ -138,10 +138,12 @@ std::optional<int> parse_or_exit_code(CommandLine& app, int argc, const char* co
                                       std::ostream& err);
 
 /// Runs `body`, which parses the arguments and returns the exit code. BadInput, also where it is nested in what a stage or a
-/// source has failed with, becomes one line on `err` and exit code 2, any other exception one line and exit code 1. Use: `int
-/// main(int argc, char** argv) { return examples::run_main(argc, argv, [&] { … return 0; }); }`
+/// source has failed with, becomes one line on `err` and exit code 2, any other exception one line and exit code 1, and so does
+/// a body that succeeded whose output, on `out`, cannot be written. Use: `int main(int argc, char** argv) { return
+/// examples::run_main(argc, argv, [&] { … return 0; }); }`
 int run_main(int argc, const char* const* argv, const std::function<int()>& body);
-int run_main(int argc, const char* const* argv, const std::function<int()>& body, std::ostream& err);
+int run_main(int argc, const char* const* argv, const std::function<int()>& body, std::ostream& out,
+             std::ostream& err);
 
 /// What a program found out about CUDA on this machine.
 struct CudaProbe {

@@ -52,10 +52,20 @@ std::string complaint(const std::vector<std::string>& arguments) {
     return parsed.err.substr(name.size(), parsed.err.size() - name.size() - 1);
 }
 
-int run(const std::function<int()>& body, std::ostream& err) {
+int run(const std::function<int()>& body, std::ostream& out, std::ostream& err) {
     const char* argv[] = {"bin/frozen_encoder", nullptr};
-    return run_main(1, argv, body, err);
+    return run_main(1, argv, body, out, err);
 }
+int run(const std::function<int()>& body, std::ostream& err) {
+    std::ostringstream out;
+    return run(body, out, err);
+}
+
+/// Takes letters, and writes none of them, as stdout does on a full disk.
+struct FullDisk : std::streambuf {
+    int_type overflow(int_type letter) override { return letter; }
+    int sync() override { return -1; }
+};
 
 } // namespace
 
@@ -190,6 +200,24 @@ TEST_CASE("a program ends with the exit code that its error calls for") {
     err.str("");
     CHECK(run([]() -> int { throw 5; }, err) == 1);
     CHECK(err.str() == "frozen_encoder: stopped by an error of unknown type\n");
+}
+
+TEST_CASE("a program whose output cannot be written says so and fails") {
+    FullDisk disk;
+    std::ostream out(&disk);
+    std::ostringstream err;
+    CHECK(run([] { return 0; }, out, err) == 1);
+    CHECK(
+        err.str() ==
+        "frozen_encoder: standard output cannot be written, and part of what was to be printed is missing\n");
+    // It has failed before: flushing alone would not tell.
+    std::ostream failed(nullptr);
+    CHECK(run([] { return 0; }, failed, err) == 1);
+    // What went wrong first is what counts.
+    err.str("");
+    CHECK(run([] { return 3; }, failed, err) == 3);
+    CHECK(run([]() -> int { throw BadInput("wrong"); }, failed, err) == 2);
+    CHECK(err.str() == "frozen_encoder: wrong\n");
 }
 
 TEST_CASE("the backend is chosen by what there is") {

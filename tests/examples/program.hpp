@@ -47,13 +47,13 @@ public:
                      const std::string& environment = {})
         : command_(environment + ' ' + word(file) + options + " --backend " + backend) {}
 
-    /// Runs the program to its end, with `--json` and then `arguments`, its own output thrown away.
-    [[nodiscard]] Outcome run(const std::string& arguments) const {
+    /// Runs the program to its end, with `--json` and then `arguments`, its own output thrown away, or written to `output`.
+    [[nodiscard]] Outcome run(const std::string& arguments, const std::string& output = "/dev/null") const {
         const ScratchFolder scratch;
         const std::filesystem::path errors = scratch.path() / "errors";
         const std::filesystem::path json = scratch.path() / "report.json";
         const std::string command =
-            command_ + " --json " + word(json) + arguments + " >/dev/null 2>" + word(errors);
+            command_ + " --json " + word(json) + arguments + " >" + word(output) + " 2>" + word(errors);
         const int status = std::system(command.c_str());
         Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(errors), nullptr};
         if (outcome.code == 0)

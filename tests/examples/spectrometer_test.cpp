@@ -206,6 +206,18 @@ TEST_CASE("spectrometer refuses samples without a power, with and without a pict
     }
 }
 
+TEST_CASE("spectrometer says that its output cannot be written") {
+    const char* const full = "/dev/full";
+    if (!std::filesystem::exists(full))
+        return;
+    for (const std::string& arguments : {brief + " --samples 1000", std::string(" --help")}) {
+        const Outcome outcome = program.run(arguments, full);
+        CHECK(outcome.code == 1);
+        CHECK(outcome.errors == "spectrometer: standard output cannot be written, and part of what was to be "
+                                "printed is missing\n");
+    }
+}
+
 TEST_CASE("spectrometer writes to no file whose samples it reads") {
     const ScratchFolder scratch;
     const Bytes samples = file_of<std::int8_t>(parts(blocks * block), 1);
