@@ -38,7 +38,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     examples::add_number(app, "--best", options.best, 1, 1000,
                          "classes that are written of a frame (default: 3)");
     examples::add_written_file(app, "--output", options.output,
-                               "write the results as they come, a line of JSON each");
+                               "write the results of all runs as they come, a line of JSON each");
     examples::add_timeline_options(app, options.timelines, false);
 
     if (const auto code = examples::parse_or_exit_code(app, argc, argv))

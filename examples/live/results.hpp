@@ -62,10 +62,12 @@ public:
             require_good();
         }
     }
-    void add(const Result& result) {
+    /// `schedule` is that of the run which `result` is of.
+    void add(const Result& result, const char* schedule) {
         if (path_.empty())
             return;
-        file_ << "{\"camera\": " << result.camera << ", \"frame\": " << result.number << ", \"best\": [";
+        file_ << "{\"schedule\": \"" << schedule << "\", \"camera\": " << result.camera
+              << ", \"frame\": " << result.number << ", \"best\": [";
         for (std::size_t i = 0; i < result.best.size(); ++i)
             file_ << (i == 0 ? "[" : ", [") << result.best[i].number << ", " << result.best[i].score << ']';
         file_ << "], \"age_ms\": " << std::chrono::duration<double, std::milli>(result.age).count() << "}\n"

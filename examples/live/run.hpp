@@ -276,10 +276,9 @@ inline void print(std::ostream& out, const examples::RunResult& run, const Passe
 /// Runs the cameras to their end, or until Ctrl-C, under `schedule`.
 template <sluice::Backend B>
 examples::RunResult watch(const Options& options, const Photographs& photographs, DecoderKind decoder,
-                          Network<B>& network, sluice::Schedule schedule, BestOfPhotographs& known,
-                          examples::Timelines& timelines, std::ostream& out) {
+                          Network<B>& network, sluice::Schedule schedule, ResultFile& file,
+                          BestOfPhotographs& known, examples::Timelines& timelines, std::ostream& out) {
     Classifier<B> classifier(options, photographs.shape(), decoder, network);
-    ResultFile file(options.output);
     Cameras<B> cameras(options, photographs, decoder, noted_frames);
     auto pipeline = classifier.pipeline({.schedule = schedule,
                                          .slots = options.in_flight, // `run` has as many under way
@@ -291,14 +290,13 @@ examples::RunResult watch(const Options& options, const Photographs& photographs
     Passed passed;
     const Clock::time_point begin = Clock::now();
     for (const Result& result : pipeline.run(cameras, [] { return interrupted.load(); })) {
-        file.add(result);
+        file.add(result, to_string(schedule));
         passed.differing += known.agrees(result) ? 0u : 1u;
         progress.update(static_cast<std::int64_t>(++passed.done));
     }
     passed.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     passed.counts = cameras.stop();
     pipeline.finish();
-    file.close();
 
     sluice::PipelineTimes times = sluice::times_of(pipeline, cameras);
     const sluice::TimelineReport report = sluice::report_of(times);
@@ -338,12 +336,14 @@ examples::Report run(const Options& options, std::ostream& out) {
 
     std::signal(SIGINT, live_interrupt);
     examples::Timelines timelines(options.timelines);
+    ResultFile file(options.output); // of all runs
     BestOfPhotographs known(photographs.size());
     for (const sluice::Schedule schedule : options.schedules) {
         if (!interrupted)
             report.runs.push_back(
-                watch<B>(options, photographs, kind, network, schedule, known, timelines, out));
+                watch<B>(options, photographs, kind, network, schedule, file, known, timelines, out));
     }
+    file.close();
     timelines.show(out, report);
     return report;
 }

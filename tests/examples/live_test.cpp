@@ -127,12 +127,31 @@ TEST_CASE("live gives the network's classes of each frame, in order, the same un
                 CHECK(best[at][0] == number);
                 CHECK(best[at][1].get<double>() == doctest::Approx(score).epsilon(1e-4));
             }
+            CHECK(lines[i].at("schedule") == schedule);
+            lines[i].erase("schedule");
             lines[i].erase("age_ms");
         }
         if (first.empty())
             first = lines;
         CHECK(lines == first);
     }
+}
+
+TEST_CASE("live writes the results of all schedules into one file") {
+    const ScratchFolder scratch;
+    const std::string output = scratch.path() / "results";
+    const Outcome outcome = program.run(
+        small + " --rate 0 --frames 5 --cameras 2 --schedule serial,graphed,overlapped --output " +
+        word(output));
+    INFO(outcome.errors);
+    REQUIRE(outcome.code == 0);
+    std::vector<std::string> schedules;
+    for (const json& line : lines_of(output))
+        schedules.push_back(line.at("schedule"));
+    std::vector<std::string> expected;
+    for (const char* schedule : {"serial", "graphed", "overlapped"})
+        expected.insert(expected.end(), 10, schedule);
+    CHECK(schedules == expected);
 }
 
 TEST_CASE("live counts each frame of cameras that are too fast") {
