@@ -7,6 +7,23 @@
 namespace gpu_augment {
 namespace {
 
+/// A contact sheet is drawn of photographs, with nothing trained.
+void check_contact_sheet(const examples::CommandLine& app, const Options& options) {
+    if (options.contact_sheet.empty()) {
+        if (app.was_given("--photographs"))
+            throw examples::BadInput("--photographs: expected --contact-sheet with it, which shows them");
+        return;
+    }
+    for (const char* name :
+         {"--schedule", "--batch", "--steps", "--warmup", "--data", "--augment", "--precision",
+          "--algorithms", "--side", "--workers", "--sweep", "--report", "--kernels", "--timeline"}) {
+        if (app.was_given(name)) {
+            throw examples::BadInput(std::string(name) +
+                                     ": expected no --contact-sheet with it, which trains on nothing");
+        }
+    }
+}
+
 void check_together(const Options& options) {
     if (!options.synthetic() && options.sweep)
         throw examples::BadInput("--sweep: expected no --data DIR with it, since it is about random images");
@@ -18,9 +35,8 @@ void check_together(const Options& options) {
                                  std::to_string(smallest_of_sweep) + " to end with, not \"" +
                                  std::to_string(*options.batch) + '"');
     }
-    if (options.timelines.timed_batches() > 0 && (options.sweep || !options.contact_sheet.empty()))
-        throw examples::BadInput("--report, --kernels, --timeline: expected neither --sweep nor "
-                                 "--contact-sheet with them, since they "
+    if (options.timelines.timed_batches() > 0 && options.sweep)
+        throw examples::BadInput("--report, --kernels, --timeline: expected no --sweep with them, since they "
                                  "are about the trainings of one batch size");
     if (options.side && !std::has_single_bit(*options.side)) {
         throw examples::BadInput("--side: expected a power of two, not \"" + std::to_string(*options.side) +
@@ -67,16 +83,18 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
         "run batches of 8, 16, 32 … up to --batch, one size after another (default of --batch: 256); what "
         "--json names is written after each");
     examples::add_timeline_options(app, options.timelines);
+    options.photographs = GPU_AUGMENT_PHOTOGRAPHS_DIR;
     examples::add_written_file(
         app, "--contact-sheet", options.contact_sheet,
         "instead of training, write photographs before and after augmentation, as PNG");
-    examples::add_option(app, "--photographs", "DIR",
-                         "a folder of binary PPM files for --contact-sheet (default: " + options.photographs +
-                             ')',
-                         [&options](const std::string& text) { options.photographs = text; });
+    examples::add_option(
+        app, "--photographs", "DIR",
+        "a folder of binary PPM files for --contact-sheet (default: examples/data/photographs)",
+        [&options](const std::string& text) { options.photographs = text; });
 
     if (const auto code = examples::parse_or_exit_code(app, argc, argv))
         return code;
+    check_contact_sheet(app, options);
     if (options.placements.empty()) {
         options.placements = {Placement::none, Placement::device};
         if (options.synthetic())

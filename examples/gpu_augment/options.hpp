@@ -32,7 +32,7 @@ struct Options : examples::CommonOptions {
     examples::TimelineOptions timelines;
     bool sweep = false;        ///< over batch sizes, up to `batch`
     std::string contact_sheet; ///< where to write photographs before and after, as PNG; empty for nowhere
-    std::string photographs{"examples/data/photographs"}; ///< a folder of binary PPM files
+    std::string photographs;   ///< a folder of binary PPM files
 };
 
 /// Reads the command line into `options`. Returns an exit code when the program is to end at once.

@@ -165,12 +165,25 @@ TEST_CASE("gpu_augment trains on digits to the same bits under every schedule") 
 TEST_CASE("gpu_augment draws photographs before and after") {
     const ScratchFolder scratch;
     const std::string sheet = (scratch.path() / "sheet.png").string();
-    const Outcome outcome = program.run(" --contact-sheet " + sheet + " --photographs " +
-                                        sluice_test::word(SLUICE_PHOTOGRAPHS_DIR));
-    INFO(outcome.errors);
-    REQUIRE(outcome.code == 0);
-    CHECK(outcome.report.at("runs").empty());
-    CHECK(std::filesystem::file_size(sheet) > 100'000);
+    const std::string named = " --photographs " + sluice_test::word(SLUICE_PHOTOGRAPHS_DIR);
+    // Those that come with the examples are found from any folder.
+    const std::string elsewhere = "cd " + sluice_test::word(scratch.path()) + " &&";
+    const sluice_test::Program there(GPU_AUGMENT, "", elsewhere);
+    for (const Outcome& outcome :
+         {program.run(" --contact-sheet " + sheet + named), there.run(" --contact-sheet " + sheet)}) {
+        INFO(outcome.errors);
+        REQUIRE(outcome.code == 0);
+        CHECK(outcome.report.at("runs").empty());
+        CHECK(std::filesystem::file_size(sheet) > 100'000);
+    }
+
+    for (const char* ignored : {"--sweep", "--batch 8", "--steps 2", "--augment device", "--schedule serial",
+                                "--workers 2", "--side 32", "--report", "--precision tf32"}) {
+        const std::string text = ignored;
+        program.check_refused(" --contact-sheet " + sheet + ' ' + text,
+                              text.substr(0, text.find(' ')) + ": expected no --contact-sheet with it");
+    }
+    program.check_refused(named, "--photographs: expected --contact-sheet with it");
 }
 
 TEST_CASE("gpu_augment says in one line what is wrong") {
