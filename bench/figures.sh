@@ -37,16 +37,24 @@
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 usage() { sed -n '2,/^$/s/^# \?//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+# The whole name of OUT, which is made where it is not there.
+folder_of_out() {
+    { mkdir -p "$1" && [[ -w $1 ]] && cd "$1"; } 2>/dev/null && pwd && return
+    echo "figures: OUT: expected a folder that can be written, or made, not '$1'" >&2
+    return 2
+}
 if [[ ${1:-} == --check ]]; then
     [[ $# -ge 2 ]] || usage
     exec python3 "$here/figures/check.py" "${@:2}"
 fi
 if [[ ${1:-} == --lanes ]]; then
     [[ $# -ge 3 && -d $2 ]] || usage
+    folder_of_out "$3" >/dev/null || exit
     exec python3 "$here/figures/lanes.py" "${@:2}"
 fi
 [[ $# -ge 3 && -d $1 ]] || usage
-build=$(cd "$1" && pwd) out=$(mkdir -p "$2" && cd "$2" && pwd)
+build=$(cd "$1" && pwd)
+out=$(folder_of_out "$2") || exit
 cd "$here/.." || exit
 bench=$build/bench examples=$build/examples encoder=$build/examples/frozen_encoder/frozen_encoder
 export NCCL_NVLS_ENABLE=0

@@ -316,6 +316,18 @@ class Script(unittest.TestCase):
             self.assertEqual((out / "ports.json").read_text(encoding="utf-8"), "{}\n")
             self.assertTrue((out / "machine.txt").read_text(encoding="utf-8").strip())
 
+    def test_a_file_is_no_folder_for_what_is_measured(self):
+        with tempfile.TemporaryDirectory() as folder:
+            build, out = Path(folder, "build"), Path(folder, "out")
+            (build / "bench").mkdir(parents=True)
+            out.write_text("kept", encoding="utf-8")
+            for option, to in ([], out), (["--lanes"], out), ([], out / "below"), ([], ""):
+                refused = subprocess.run(["/bin/bash", str(ROOT / "bench/figures.sh"), *option, str(build), str(to), "ports"],
+                                         capture_output=True, text=True, check=False)
+                self.assertEqual((refused.returncode, refused.stdout), (2, ""), to)
+                self.assertEqual(refused.stderr, f"figures: OUT: expected a folder that can be written, or made, not '{to}'\n")
+            self.assertEqual(out.read_text(encoding="utf-8"), "kept")
+
     def test_lanes_know_all_groups(self):
         script = (ROOT / "bench/figures.sh").read_text(encoding="utf-8")
         groups = re.search(r'groups="([^"]*)"', script)[1].split()
