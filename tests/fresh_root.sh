@@ -153,19 +153,42 @@ if [[ ${1:-} == --enter ]]; then
     enter "${@:2}"
 fi
 
+# value_of OPTION VALUE WHAT: the value, which is to be there and no option itself; WHAT says what it stands for.
+value_of() {
+    [[ -n ${2:-} && $2 != -* ]] || fail "$1: expected $3 behind it${2:+, found '$2'}"
+    echo "$2"
+}
+# The same for the name of a root, which is a folder that is removed some day.
+name_of_root() {
+    local value
+    value=$(value_of "$1" "${2:-}" "the name of a root") || exit
+    [[ $value != */* ]] || fail "$1: expected a name without /, found '$value'"
+    echo "$value"
+}
+
 name='' user=root folder=sluice depth='' check=''
 export FRESH_ROOT_TOOLKIT='' FRESH_ROOT_HIDE=''
 while [[ ${1:-} == --* ]]; do
     case $1 in
-    --root) name=${2:?--root: expected a name} && shift ;;
+    --root)
+        name=$(name_of_root "$1" "${2:-}")
+        shift
+        ;;
     --toolkit) FRESH_ROOT_TOOLKIT=$(toolkit) ;;
-    --hide) FRESH_ROOT_HIDE+=${FRESH_ROOT_HIDE:+$'\n'}${2:?--hide: expected a pattern} && shift ;;
+    --hide)
+        FRESH_ROOT_HIDE+=${FRESH_ROOT_HIDE:+$'\n'}$(value_of "$1" "${2:-}" "a pattern")
+        shift
+        ;;
     --user) user=stranger ;;
-    --folder) folder=${2:?--folder: expected a name} && shift ;;
+    --folder)
+        folder=$(value_of "$1" "${2:-}" "a name")
+        shift
+        ;;
     --shallow) depth='--depth 1' ;;
     --check) check=yes ;;
     --remove)
-        rm -rf --one-file-system "$roots/root.${2:?--remove: expected the name of a root}"
+        name=$(name_of_root "$1" "${2:-}")
+        rm -rf --one-file-system "$roots/root.$name"
         exit
         ;;
     *) fail "'$1' is no option; expected --root, --toolkit, --hide, --user, --folder, --shallow, --check or --remove" ;;
