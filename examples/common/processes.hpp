@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <common/bad_input.hpp>
+#include <common/options.hpp>
 #include <common/text.hpp>
 #include <sluice/collective/mpi.hpp>
 
@@ -54,6 +55,14 @@ inline Processes prepare_for_ranks(int gpus) {
         (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     }
     return processes;
+}
+
+/// Throws BadInput where `option`, which says something of several ranks, was given to `ranks` that are one.
+inline void require_several_ranks(const CommandLine& app, const std::string& option, int ranks) {
+    if (ranks == 1 && app.was_given(option)) {
+        throw BadInput(option +
+                       ": is for several ranks, expected --gpus with it, or mpirun before the program");
+    }
 }
 
 /// This process's rank of all, on the device of its number on this host, which becomes the calling thread's current one; on the

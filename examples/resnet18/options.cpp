@@ -165,6 +165,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     check_together(app, options);
     const examples::Processes processes = examples::prepare_for_ranks(options.gpus);
     options.processes = processes.ranks;
+    examples::require_several_ranks(app, "--bucket", options.ranks());
     if (options.ranks() > 1)
         check_ranks(app, options);
     if (processes.rank != 0) { // the first one reports, what ran when on all ranks, too

@@ -160,6 +160,13 @@ TEST_CASE("frozen_encoder trained by several ranks takes the steps of one with a
     program.check_refused(" --exchange weights", "--exchange: expected shards, factors or gradients");
 }
 
+TEST_CASE("frozen_encoder refuses to exchange with one rank") {
+    for (const char* one : {"", " --gpus 1"}) {
+        program.check_refused(one + std::string(" --exchange factors"),
+                              "--exchange: is for several ranks, expected --gpus with it");
+    }
+}
+
 TEST_CASE("frozen_encoder runs the published workload") {
     // A processor takes a second a step, and shows on less that schedules agree.
     const Outcome outcome =

@@ -289,6 +289,8 @@ TEST_CASE("resnet18 says in one line what is wrong") {
                           "--schedule: expected serial, graphed or all");
     program.check_refused(" --save-start start.safetensors", "--save-start: expected --rung with one number");
     program.check_refused(" --batch 0", "--batch");
+    program.check_refused(" --bucket 8", "--bucket: is for several ranks, expected --gpus with it");
+    program.check_refused(" --gpus 1 --bucket 8", "--bucket: is for several ranks, expected --gpus with it");
     if (on_host()) {
         program.check_refused(" --precision float16", "--precision: expected --backend cuda for float16");
         program.check_refused(" --kernels", "--kernels: expected --backend cuda");
