@@ -333,4 +333,63 @@ TEST_CASE("a packer refuses more values than any memory holds") {
     CHECK(text_of([&] { packer.pack_padded(most, std::int64_t{1} << 62, halves); }) == needed);
 }
 
+// Packing would write over such rows before they are read.
+TEST_CASE("a packer refuses rows of its own, but for one more row") {
+    Packer packer({4, 12});
+    const auto overlap = [](const char* call, const char* what) {
+        return std::string("RaggedPacker::") + call + ": " + what +
+               " and the packer's own block overlap, which packing writes over; expected a copy in memory of "
+               "the "
+               "caller's";
+    };
+    CHECK(refusal(packer, [](Packer& p) {
+              p.pack(Lists<int>{{1, 2, 3}, {4, 5}, {6}});
+              p.pack(std::vector{p.row(2), p.row(1), p.row(0)});
+          }) == overlap("pack", "a row"));
+    const std::vector<std::int64_t> one{1}, offsets{0, 1}, ids{0};
+    CHECK(refusal(packer, [&](Packer& p) { p.pack(p.values(), one); }) == overlap("pack", "the values"));
+    CHECK(refusal(packer, [](Packer& p) { p.pack(five, p.values()); }) == overlap("pack", "the lengths"));
+    CHECK(refusal(packer, [](Packer& p) { p.pack(five, p.offsets()); }) == overlap("pack", "the lengths"));
+    CHECK(refusal(packer, [&](Packer& p) { p.pack_offsets(p.values(), offsets); }) ==
+          overlap("pack_offsets", "the values"));
+    CHECK(refusal(packer, [](Packer& p) { p.pack_offsets(five, p.offsets()); }) ==
+          overlap("pack_offsets", "the offsets"));
+    CHECK(refusal(packer, [&](Packer& p) { p.pack_row_ids(p.values(), ids, 1); }) ==
+          overlap("pack_row_ids", "the values"));
+    CHECK(refusal(packer, [](Packer& p) { p.pack_row_ids(five, p.values(), 9); }) ==
+          overlap("pack_row_ids", "the row ids"));
+    CHECK(refusal(packer, [&](Packer& p) { p.pack_padded(p.values(), 1, one); }) ==
+          overlap("pack_padded", "the padded array"));
+    CHECK(refusal(packer, [](Packer& p) { p.pack_padded(five, 5, p.values()); }) ==
+          overlap("pack_padded", "the lengths"));
+    CHECK(refusal(packer, [&](Packer& p) { p.pack_masked(p.values(), 1, one); }) ==
+          overlap("pack_masked", "the padded array"));
+    CHECK(refusal(packer, [](Packer& p) { p.pack_masked(std::span(five).first(1), 1, p.values()); }) ==
+          overlap("pack_masked", "the mask"));
+
+    packer.pack(Lists<int>{{1, 2, 3}, {4, 5}});
+    packer.add_row(packer.row(1));
+    packer.add_row(packer.values().first(4));
+    CHECK(std::vector(packer.values().begin(), packer.values().end()) ==
+          std::vector{1, 2, 3, 4, 5, 4, 5, 1, 2, 3, 4});
+    const std::span<const int> former = packer.row(1);
+    packer.clear();
+    CHECK(text_of([&] { packer.add_row(former); }) == overlap("add_row", "the row"));
+    CHECK(packer.rows() == 0);
+
+    packer.pack(Lists<int>{{1, 2}, {3}});
+    RaggedColumnPacker<int, B> column(12);
+    column.pack_values(packer, packer.values());
+    const std::span<const int> own = column.values();
+    const auto in_column = [&](auto&& pack, const std::string& what) {
+        CHECK(text_of(pack) ==
+              "RaggedColumnPacker: " + what +
+                  " and the packer's own block overlap, which packing writes over; expected a copy "
+                  "in memory of the caller's");
+        CHECK(column.size() == 0);
+    };
+    in_column([&] { column.pack(packer, std::vector{own.last(2), own.first(1)}); }, "a row");
+    in_column([&] { column.pack_values(packer, own); }, "the values");
+}
+
 } // namespace ragged_packer_refusals

@@ -14,7 +14,7 @@
 namespace sluice {
 
 /// Gathers further values over the rows of a `RaggedPacker`, such as a label for each box, in a pinned block
-/// of its own, and copies them to a `RaggedColumn`. What is said of `RaggedPacker` about changes, captures
+/// of its own, and copies them to a `RaggedColumn`. What is said of `RaggedPacker` about its own block, changes, captures
 /// and threads holds here.
 template <class U, Backend B = DefaultBackend>
 class RaggedColumnPacker {

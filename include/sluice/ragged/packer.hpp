@@ -34,7 +34,8 @@ concept IntegerRange = requires(const R& range) {
 /// There are two ways to fill it: `clear` and `add_row` for one row at a time, or a `pack` function for all
 /// rows, which replaces what was there. All check what they are given and throw `Error`, with what is needed
 /// and what is available where it does not fit; `add_row` leaves the packer as it was then, a `pack` function
-/// leaves it without rows.
+/// leaves it without rows. What a `pack` function is given does not lie in the packer's own block; `add_row` takes one of
+/// the rows held.
 ///
 /// The block must not change while it is being read. Changes therefore wait for copies that `copy_to` has
 /// enqueued, if they are still on their way; two packers in turns never wait. Of a copy that was captured the

@@ -37,6 +37,7 @@ void RaggedColumnPacker<U, B>::pack(const RaggedPacker<T, B>& shape, const Rows&
                             std::to_string(expected) + "; expected the same");
             }
             detail::require_memory("RaggedColumnPacker", "a row", detail::piece_of_span(values));
+            block_.require_outside("RaggedColumnPacker", "a row", detail::piece_of_span(values));
             if (!values.empty())
                 std::memcpy(data() + offsets[row], values.data(), values.size_bytes());
         }
@@ -58,6 +59,7 @@ void RaggedColumnPacker<U, B>::pack_values(const RaggedPacker<T, B>& shape, std:
                     std::to_string(shape.size()) + " in the rows that it shares; expected the same");
     }
     detail::require_memory("RaggedColumnPacker", "the values", detail::piece_of_span(values));
+    block_.require_outside("RaggedColumnPacker", "the values", detail::piece_of_span(values));
     if (!values.empty())
         std::memcpy(data(), values.data(), values.size_bytes());
     size_ = shape.size();

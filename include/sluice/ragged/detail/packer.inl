@@ -71,6 +71,8 @@ void RaggedPacker<T, B>::add_row(std::span<const T> row) {
     const std::int64_t count = detail::ragged_number(row.size());
     require_room(rows() + 1, detail::ragged_sum(size(), count));
     detail::require_memory("RaggedPacker::add_row", "the row", detail::piece_of_span(row));
+    block_.require_outside("RaggedPacker::add_row", "the row", detail::piece_of_span(row),
+                           layout_.values_at + static_cast<std::size_t>(size()) * sizeof(T));
     block_.wait();
     block_.changes();
     append(row.data(), count);
@@ -104,6 +106,7 @@ void RaggedPacker<T, B>::pack(const Rows& rows) {
                             " is available; give it rows that stay the same");
             }
             detail::require_memory("RaggedPacker::pack", "a row", detail::piece_of_span(values));
+            block_.require_outside("RaggedPacker::pack", "a row", detail::piece_of_span(values));
             append(values.data(), length);
         }
     } catch (...) {
@@ -118,6 +121,8 @@ void RaggedPacker<T, B>::pack(std::span<const T> values, const Lengths& lengths)
     clear();
     detail::require_memory("RaggedPacker::pack", "the values", detail::piece_of_span(values));
     const auto all = std::span(lengths);
+    block_.require_outside("RaggedPacker::pack", "the values", detail::piece_of_span(values));
+    block_.require_outside("RaggedPacker::pack", "the lengths", detail::piece_of_span(all));
     const std::int64_t total = detail::ragged_number(values.size());
     std::int64_t left = total;
     for (std::size_t row = 0; row < all.size(); ++row) {
@@ -153,6 +158,8 @@ void RaggedPacker<T, B>::pack_offsets(std::span<const T> values, const Offsets& 
     detail::require_memory("RaggedPacker::pack_offsets", "the values", detail::piece_of_span(values));
     using Offset = std::remove_cv_t<typename decltype(std::span(offsets))::element_type>;
     const auto all = std::span<const Offset>(offsets);
+    block_.require_outside("RaggedPacker::pack_offsets", "the values", detail::piece_of_span(values));
+    block_.require_outside("RaggedPacker::pack_offsets", "the offsets", detail::piece_of_span(all));
     const std::int64_t total = detail::ragged_number(values.size());
     (void)detail::require_offsets("RaggedPacker::pack_offsets", all, total);
     require_room(static_cast<std::int64_t>(all.size()) - 1, total);
@@ -168,6 +175,8 @@ void RaggedPacker<T, B>::pack_row_ids(std::span<const T> values, const Ids& row_
     clear();
     detail::require_memory("RaggedPacker::pack_row_ids", "the values", detail::piece_of_span(values));
     const auto ids = std::span(row_ids);
+    block_.require_outside("RaggedPacker::pack_row_ids", "the values", detail::piece_of_span(values));
+    block_.require_outside("RaggedPacker::pack_row_ids", "the row ids", detail::piece_of_span(ids));
     if (ids.size() != values.size()) {
         throw Error("RaggedPacker::pack_row_ids: " + detail::there_are(ids.size(), "row id") + " and " +
                     detail::counted(values.size(), "value") + "; expected the same");
@@ -219,6 +228,8 @@ void RaggedPacker<T, B>::pack_padded(std::span<const T> padded, std::int64_t wid
     clear();
     detail::require_memory("RaggedPacker::pack_padded", "the padded array", detail::piece_of_span(padded));
     const auto all = std::span(lengths);
+    block_.require_outside("RaggedPacker::pack_padded", "the padded array", detail::piece_of_span(padded));
+    block_.require_outside("RaggedPacker::pack_padded", "the lengths", detail::piece_of_span(all));
     detail::require_padded("RaggedPacker::pack_padded", padded.size(), width, all.size());
     std::int64_t total = 0;
     for (std::size_t row = 0; row < all.size(); ++row) {
@@ -240,6 +251,8 @@ void RaggedPacker<T, B>::pack_masked(std::span<const T> padded, std::int64_t wid
     clear();
     detail::require_memory("RaggedPacker::pack_masked", "the padded array", detail::piece_of_span(padded));
     const auto real = std::span(mask);
+    block_.require_outside("RaggedPacker::pack_masked", "the padded array", detail::piece_of_span(padded));
+    block_.require_outside("RaggedPacker::pack_masked", "the mask", detail::piece_of_span(real));
     if (width < 1) {
         throw Error("RaggedPacker::pack_masked: rows have a width of " + std::to_string(width) +
                     "; expected 1 or more");

@@ -7,6 +7,7 @@
 
 #include <sluice/backend/detail/checked/object_checks.hpp>
 #include <sluice/backend/detail/device_event.hpp>
+#include <sluice/backend/detail/memory_pieces.hpp>
 #include <sluice/backend/detail/same_device.hpp>
 #include <sluice/backend/event.hpp>
 #include <sluice/backend/stream.hpp>
@@ -68,6 +69,13 @@ public:
     void changes() {
         (void)owned_by("ragged packer", data());
         ObjectChecks<B>::host_writes(data(), bytes(), "packing");
+    }
+    /// Throws `Error` where `piece`, which the packer's function `call` was given as `what`, lies in the memory behind its
+    /// first `kept` bytes: packing would write over it before it is read.
+    void require_outside(CallName call, const char* what, const Piece& piece, std::size_t kept = 0) const {
+        if (overlap(piece, {data() + kept, bytes() - kept})) [[unlikely]]
+            throw_overlap(call, what, "the packer's own block",
+                          ", which packing writes over; expected a copy in memory of the caller's");
     }
 
 private:
