@@ -91,6 +91,15 @@ TEST_CASE("RaggedColumn: room for no values is room enough for rows without any,
     CHECK(to_lists_and_wait(stream, batch, column).empty());
     CHECK(contains(text_of([&] { RaggedColumn<int, B>(-1, stream); }),
                    "room for -1 values; expected 0 or more"));
+    RaggedPacker<float, B> packer({4, 0});
+    packer.pack(Lists<float>(3));
+    RaggedColumnPacker<int, B> values(0);
+    values.pack(packer, Lists<int>(3));
+    CHECK(values.size() == 0);
+    CHECK(text_of([] { RaggedColumnPacker<int, B>(-1); }) ==
+          "a ragged column packer cannot have room for -1 values; expected 0 or more");
+    CHECK(contains(text_of([] { RaggedColumnPacker<int, B>(std::int64_t{1} << 62); }),
+                   "4611686018427387904 elements of 4 bytes each is larger than any memory"));
 }
 
 TEST_CASE("RaggedColumn: too little room") {

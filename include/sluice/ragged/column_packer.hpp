@@ -29,7 +29,7 @@ public:
 
     /// Room for `values` values. Throws `Error` below 0, or for too little memory.
     explicit RaggedColumnPacker(std::int64_t values)
-        : room_(values), laid_out_(values), block_(RaggedLayout::of({0, values}, sizeof(U)).bytes) {}
+        : room_(values), laid_out_(values), block_(block_bytes(values)) {}
 
     /// The other one may be assigned to then; what changes or reads its values throws `Error`. Assigning waits for copies of what was here.
     /// @{
@@ -64,6 +64,7 @@ public:
 
 private:
     U* data() const { return reinterpret_cast<U*>(detail::owned_by("ragged packer", block_.data())); }
+    static std::size_t block_bytes(std::int64_t values);
     void begin(std::int64_t values);
 
     std::int64_t room_;

@@ -9,6 +9,16 @@
 namespace sluice {
 
 template <class U, Backend B>
+std::size_t RaggedColumnPacker<U, B>::block_bytes(std::int64_t values) {
+    if (values < 0) {
+        throw Error("a ragged column packer cannot have room for " + detail::counted(values, "value") +
+                    "; expected 0 or more");
+    }
+    // A block without memory would be one that was moved from.
+    return values == 0 ? 1 : detail::checked_bytes(static_cast<std::size_t>(values), sizeof(U));
+}
+
+template <class U, Backend B>
 void RaggedColumnPacker<U, B>::begin(std::int64_t values) {
     block_.wait();
     block_.changes();
