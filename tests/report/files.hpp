@@ -1,11 +1,17 @@
 // Files that a test writes.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
 #include <string>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "support/doctest.hpp"
 #include "support/error_text.hpp"
@@ -60,6 +66,42 @@ void check_files(const std::string& expected, Write&& write) {
         CHECK(contains(full, "No space left"));
         CHECK(contents(path) == expected);
         CHECK_FALSE(std::filesystem::is_symlink(path + ".part"));
+    }
+
+    // A link stays, and what it names is written: a file, one that is not there yet, and a pipe.
+    const std::string link = folder.file("link");
+    const auto write_link_to = [&](const std::string& target) {
+        std::filesystem::remove(link);
+        std::filesystem::create_symlink(target, link);
+        write(link);
+        CHECK(std::filesystem::read_symlink(link) == target);
+        CHECK_FALSE(std::filesystem::exists(link + ".part"));
+    };
+    std::filesystem::create_directories(folder.file("elsewhere"));
+    std::ofstream(folder.file("elsewhere/file")) << "before";
+    for (const std::string target : {"elsewhere/file", "elsewhere/new"}) {
+        write_link_to(target);
+        CHECK(contents(folder.file(target)) == expected);
+    }
+    const std::string pipe = folder.file("pipe");
+    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    for (const bool by_link : {false, true}) {
+        // Both ends are open before, so that the reader ends when a writer has replaced the pipe, too.
+        const int from = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+        const int end = ::open(pipe.c_str(), O_WRONLY);
+        REQUIRE(::fcntl(from, F_SETFL, 0) == 0);
+        std::string read;
+        std::thread reader([&] {
+            std::array<char, 4096> bytes{};
+            for (ssize_t count = 0; (count = ::read(from, bytes.data(), bytes.size())) > 0;)
+                read.append(bytes.data(), static_cast<std::size_t>(count));
+        });
+        by_link ? write_link_to(pipe) : write(pipe);
+        ::close(end);
+        reader.join();
+        ::close(from);
+        CHECK(read == expected);
+        REQUIRE(std::filesystem::is_fifo(pipe));
     }
 }
 

@@ -48,7 +48,7 @@ std::string to_html(const Timeline& timeline, const HtmlOptions& options = {});
 std::string to_html(const std::vector<const Timeline*>& timelines, const HtmlOptions& options = {});
 
 /// Writes `to_html(timeline, options)` to the file `path`, by way of `path` + ".part", so that a file that was
-/// there is replaced whole or not at all.
+/// there is replaced whole or not at all, also where `path` is a link to it. A device or a pipe is written as it is.
 /// \throws Error as `to_html` does, and with the path and the reason where the file cannot be written; then
 /// nothing new is left on the disk.
 void write_html(const Timeline& timeline, const std::string& path, const HtmlOptions& options = {});

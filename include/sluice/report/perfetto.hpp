@@ -28,7 +28,8 @@ namespace sluice {
 std::string to_perfetto(const Timeline& timeline);
 
 /// Writes `to_perfetto(timeline)` to the file `path` (".pftrace" is usual), by way of `path` + ".part", so that
-/// a file that was there is replaced whole or not at all.
+/// a file that was there is replaced whole or not at all, also where `path` is a link to it. A device or a pipe is written
+/// as it is.
 /// \throws Error as `to_perfetto` does, and with the path and the reason where the file cannot be written; then
 /// nothing new is left on the disk.
 void write_perfetto(const Timeline& timeline, const std::string& path);

@@ -50,7 +50,7 @@ std::string to_svg(const Timeline& timeline, const SvgOptions& options = {});
 std::string to_svg(const std::vector<const Timeline*>& timelines, const SvgOptions& options = {});
 
 /// Writes `to_svg(timeline, options)` to the file `path`, by way of `path` + ".part", so that a file that was
-/// there is replaced whole or not at all.
+/// there is replaced whole or not at all, also where `path` is a link to it. A device or a pipe is written as it is.
 /// \throws Error as `to_svg` does, and with the path and the reason where the file cannot be written; then
 /// nothing new is left on the disk.
 void write_svg(const Timeline& timeline, const std::string& path, const SvgOptions& options = {});
