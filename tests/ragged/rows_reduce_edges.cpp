@@ -201,6 +201,11 @@ TEST_CASE("a workspace with too little room is refused") {
     RaggedWorkspace<B> enough({10, 100}, stream);
     ragged::sum(stream, out, few, &enough);
     stream.sync();
+    // Of so few values nothing would use it.
+    const RaggedWorkspace<B> taken = std::move(enough);
+    CHECK(text_of([&] { ragged::sum(stream, out, few, &enough); }) == moved_from("ragged workspace"));
+    DeviceBuffer<float, B> values(100, stream);
+    CHECK(text_of([&] { ragged::softmax(stream, values, few, &enough); }) == moved_from("ragged workspace"));
 }
 
 } // namespace ragged_rows_reduce_edges

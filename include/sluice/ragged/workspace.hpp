@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <sluice/backend/detail/owned.hpp>
 #include <sluice/memory/buffer.hpp>
 #include <sluice/ragged/layout.hpp>
 
@@ -52,8 +53,9 @@ private:
 /// and a replay of it, uses what is there. Two operations may share one as long as they run one after the
 /// other: on one stream, or on streams that wait for each other.
 ///
-/// Move-only; a moved-from workspace has no memory: an operation that needs some throws `Error`. Must outlive the work that uses it, unless made with the stream of that work. Belongs to the
-/// device that was current when it was made. Not synchronised: one thread at a time.
+/// Move-only; a moved-from workspace may be assigned to; an operation that is given it throws `Error`. Must outlive the work that
+/// uses it, unless made with the stream of that work. Belongs to the device that was current when it was made. Not synchronised: one
+/// thread at a time.
 template <Backend B = DefaultBackend>
 class RaggedWorkspace {
 public:
@@ -95,8 +97,10 @@ public:
     /// Bytes that it has.
     std::size_t bytes() const noexcept { return block_.bytes(); }
 
-    /// All of it, for the next operation.
-    RaggedScratch<B> scratch() noexcept { return {block_.data(), block_.size()}; }
+    /// All of it, for the next operation. Throws `Error` where the workspace was moved from.
+    RaggedScratch<B> scratch() {
+        return {detail::owned_by("ragged workspace", block_.data()), block_.size()};
+    }
 
 private:
     DeviceBuffer<std::byte, B> block_;

@@ -104,6 +104,8 @@ BasicStreamRef<BackendOf<S>> ref_for(const S& stream, const char* operation,
                                      const RaggedWorkspace<BackendOf<S>>* workspace,
                                      const Operands&... operands) {
     const BasicStreamRef<BackendOf<S>> ref = ref_of(stream);
+    if (workspace != nullptr) // also where an operation of so few values would do without
+        (void)sluice::detail::owned_by("ragged workspace", workspace->bytes());
     require_operand_of(ref, operation, workspace);
     (require_operand_of(ref, operation, operands), ...);
     (require_workspace_for(operation, workspace, operands), ...);
