@@ -110,6 +110,15 @@ TEST_CASE("a span has a place and a length") {
     CHECK(constant.size() == 10);
 }
 
+TEST_CASE_TEMPLATE("a span of more bytes than can be counted", Span, DeviceSpan<int, Host>,
+                   PinnedSpan<int, Host>) {
+    int value = 0;
+    const std::size_t most = ~std::size_t{0} / sizeof(int);
+    CHECK(Span(&value, most).bytes() == most * sizeof(int));
+    CHECK(text_of([&] { (void)Span(&value, most + 1).bytes(); }) ==
+          "bytes: a span of 4611686018427387904 elements of 4 bytes each is larger than any memory");
+}
+
 TEST_CASE_TEMPLATE("parts of a span", Span, DeviceSpan<int, Host>, PinnedSpan<int, Host>,
                    DeviceSpan<const int, Host>, PinnedSpan<const int, Host>) {
     std::array<int, 10> memory{};

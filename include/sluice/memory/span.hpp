@@ -36,8 +36,11 @@ public:
     SLUICE_HOST_DEVICE constexpr T* data() const noexcept { return data_; }
     /// Elements.
     SLUICE_HOST_DEVICE constexpr std::size_t size() const noexcept { return size_; }
-    /// Bytes of all elements.
-    SLUICE_HOST_DEVICE constexpr std::size_t bytes() const noexcept { return size_ * sizeof(T); }
+    /// Bytes of all elements. Throws `Error` on the host where there are said to be more than any memory holds.
+    SLUICE_HOST_DEVICE constexpr std::size_t bytes() const {
+        detail::require_countable(size_, sizeof(T));
+        return size_ * sizeof(T);
+    }
     /// Whether there are no elements.
     SLUICE_HOST_DEVICE constexpr bool empty() const noexcept { return size_ == 0; }
 
@@ -82,8 +85,11 @@ public:
     SLUICE_HOST_DEVICE constexpr T* data() const noexcept { return data_; }
     /// Elements.
     SLUICE_HOST_DEVICE constexpr std::size_t size() const noexcept { return size_; }
-    /// Bytes of all elements.
-    SLUICE_HOST_DEVICE constexpr std::size_t bytes() const noexcept { return size_ * sizeof(T); }
+    /// Bytes of all elements. Throws `Error` on the host where there are said to be more than any memory holds.
+    SLUICE_HOST_DEVICE constexpr std::size_t bytes() const {
+        detail::require_countable(size_, sizeof(T));
+        return size_ * sizeof(T);
+    }
     /// Whether there are no elements.
     SLUICE_HOST_DEVICE constexpr bool empty() const noexcept { return size_ == 0; }
     /// Element `index`, which is not checked.

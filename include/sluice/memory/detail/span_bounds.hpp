@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 
+#include <sluice/backend/config.hpp>
 #include <sluice/backend/error.hpp>
 
 namespace sluice::detail {
@@ -15,6 +16,17 @@ constexpr void require_subspan(std::size_t offset, std::size_t count, std::size_
                     (count == 1 ? " on was" : " on were") + " asked for, of a span of " +
                     std::to_string(size));
     }
+}
+
+/// Throws `Error` unless the bytes of `count` elements of `element` bytes each can be counted.
+SLUICE_HOST_DEVICE constexpr void require_countable([[maybe_unused]] std::size_t count,
+                                                    [[maybe_unused]] std::size_t element) {
+#if !defined(__CUDA_ARCH__)
+    if (count > ~std::size_t{0} / element) {
+        throw Error("bytes: a span of " + detail::counted(count, "element") + " of " +
+                    detail::counted(element, "byte") + " each is larger than any memory");
+    }
+#endif
 }
 
 /// Where the last `count` of `size` elements begin. Throws `Error` when there are fewer.
