@@ -5,7 +5,11 @@ namespace sluice::detail {
 
 template <class Batch>
 BatchRead refuse_temporary() {
-    static_assert(Submittable<Batch>,
+    constexpr bool is_bit = std::is_same_v<Batch, std::vector<bool>::reference>;
+    static_assert(!is_bit,
+                  "sluice::Pipeline::submit: an element of a std::vector<bool> refers to a bit and is no "
+                  "bool; give it a bool, as in submit(bool(flags[i])), or loop over a std::vector<char>");
+    static_assert(is_bit || Submittable<Batch>,
                   "sluice::Pipeline::submit: a temporary batch that owns memory would be gone before the "
                   "stages read it; give it a name, and keep it until it has been read");
     return {};
