@@ -360,6 +360,11 @@ TEST_CASE("tasks are the Host backend's kernels, and fail their stream by throwi
     CHECK(contains(text_of([&] { stream.sync(); }), "no number"));
     CHECK(value == 53);
     Host::clear_failure(stream.get());
+    // The fault was the stream's to report, and the task can be replaced.
+    executable.set(doubled, [&] { value *= 2; });
+    executable.launch(stream);
+    stream.sync();
+    CHECK(value == 109);
 }
 
 TEST_CASE("a task behind early() of another runs after it, and takes its place among kernels") {

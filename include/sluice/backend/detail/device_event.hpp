@@ -30,6 +30,14 @@ public:
     }
     void sync() const { event_.sync(); }
     bool is_done() const { return event_.is_done(); }
+    /// The same where the fault of the work before is somebody else's to report: that work is over then, too.
+    bool is_over() const noexcept {
+        try {
+            return is_done();
+        } catch (...) {
+            return true;
+        }
+    }
     /// For destructors: waits, whatever becomes of the work. Behind an exception not for semaphores that will not be signalled.
     void settle() const noexcept {
         try {

@@ -106,7 +106,7 @@ void BasicBuiltGraphExec<B>::set_task(const HostNode<B>& node, void (*function)(
     if (tasks_ == nullptr && task != nullptr)
         tasks_ = detail::make_owned<Tasks>();
     if (tasks_ != nullptr) {
-        if (tasks_->launched.is_done())
+        if (tasks_->launched.is_over())
             tasks_->replaced.clear();
         tasks_->replaced.reserve(tasks_->replaced.size() +
                                  1); // so that nothing throws once the node has changed
