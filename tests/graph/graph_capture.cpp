@@ -294,4 +294,46 @@ TEST_CASE("GraphCapture: within another capture the work becomes part of it") {
     CHECK(outer.graph({})->nodes() == 2);
 }
 
+namespace {
+
+/// Cannot always be compared or copied.
+struct Fragile {
+    int value;
+    bool* breaks;
+    Fragile(int of, bool* when) : value(of), breaks(when) {}
+    Fragile(const Fragile& other) : value(other.value), breaks(other.breaks) { may_break(); }
+    bool operator==(const Fragile& other) const {
+        may_break();
+        return value == other.value;
+    }
+    void may_break() const {
+        if (*breaks)
+            throw Error("this key breaks");
+    }
+};
+
+} // namespace
+
+TEST_CASE("GraphCapture: what a key throws when it is compared or copied comes out of the run") {
+    Steps steps;
+    bool breaks = true;
+    const Fragile key(1, &breaks);
+    GraphCapture<Fragile, B> graphs;
+    const auto refused = [&] {
+        CHECK(text_of([&] { graphs.run(steps.stream, key, steps.work()); }) == "this key breaks");
+    };
+    refused(); // copied
+    breaks = false;
+    for (int run = 0; run < 3; ++run)
+        graphs.run(steps.stream, key, steps.work());
+    breaks = true;
+    refused(); // compared
+    CHECK(text_of([&] { (void)graphs.graph(key); }) == "this key breaks");
+    CHECK(text_of([&] { (void)graphs.executable(key); }) == "this key breaks");
+    CHECK(text_of([&] { (void)graphs.refusal(key); }) == "this key breaks");
+    breaks = false;
+    CHECK(graphs.run(steps.stream, key, steps.work()).replayed());
+    CHECK(steps.values() == Steps::expected(4));
+}
+
 } // namespace graph_graph_capture

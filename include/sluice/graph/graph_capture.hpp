@@ -24,7 +24,7 @@ struct NoKey {
 ///
 /// A key stands for everything that the work reads on the host: shapes, pointers, scalars. Work that would enqueue
 /// something else needs another key; what changes on the device, in buffers and `DeviceScalar`s, does not. Keys are of
-/// any type with `==` that can be copied.
+/// any type with `==` that can be copied; what either throws, the call that is given the key throws, and enqueues nothing.
 ///
 /// A capture that is refused (see `capture` for the reasons) costs no more than the attempt: the key's work continues to
 /// run eagerly, the reason is reported once, and `counters().refusals` counts it. A run calls the work at most once, but for
@@ -127,19 +127,15 @@ public:
     /// Keys that have a graph.
     std::size_t size() const noexcept { return core_.size(); }
     /// The key's graph, until the next call that may capture; null when it has none.
-    const BasicGraph<B>* graph(const Key& key) const noexcept {
-        return core_.graph(__builtin_addressof(key));
-    }
+    const BasicGraph<B>* graph(const Key& key) const { return core_.graph(__builtin_addressof(key)); }
     /// The key's executable, until the next call that may capture; null when it has none.
-    const BasicGraphExec<B>* executable(const Key& key) const noexcept {
+    const BasicGraphExec<B>* executable(const Key& key) const {
         return core_.executable(__builtin_addressof(key));
     }
     /// Whether a graph may be made of which it is not known that it pays: see `GraphOptions::give_up_after`.
     bool settled() const noexcept { return core_.settled(); }
     /// Why the key's last capture was refused; empty when it was not.
-    const std::string& refusal(const Key& key) const noexcept {
-        return core_.refusal(__builtin_addressof(key));
-    }
+    const std::string& refusal(const Key& key) const { return core_.refusal(__builtin_addressof(key)); }
     /// Why a capture was refused first, of any key, or what a comparison has found to have changed; empty while all is well.
     const std::string& first_refusal() const noexcept { return core_.first_refusal(); }
 

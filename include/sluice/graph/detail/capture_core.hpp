@@ -88,10 +88,10 @@ public:
     const GraphCounters& counters() const noexcept { return counters_; }
     const GraphOptions& options() const noexcept { return options_; }
     std::size_t size() const noexcept;
-    const BasicGraph<B>* graph(const void* key) const noexcept;
-    const BasicGraphExec<B>* executable(const void* key) const noexcept;
+    const BasicGraph<B>* graph(const void* key) const;
+    const BasicGraphExec<B>* executable(const void* key) const;
     bool settled() const noexcept { return options_.give_up_after == 0 || allowance_ > 0; }
-    const std::string& refusal(const void* key) const noexcept;
+    const std::string& refusal(const void* key) const;
     const std::string& first_refusal() const noexcept { return first_refusal_; }
     void clear() noexcept;
 
@@ -100,8 +100,8 @@ private:
     struct Entry;
     struct Running; // While there is one, no entry goes.
 
-    Entry* find(const void* key) noexcept;
-    const Entry* find(const void* key) const noexcept;
+    Entry* find(const void* key);
+    const Entry* find(const void* key) const;
     Entry& admit(const void* key);
     struct Room {
         bool is_there = false;

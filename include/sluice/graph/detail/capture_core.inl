@@ -202,19 +202,19 @@ void CaptureCore<B>::launch_entry(Entry& entry, Ref stream) {
 }
 
 template <GraphBackend B>
-const BasicGraph<B>* CaptureCore<B>::graph(const void* key) const noexcept {
+const BasicGraph<B>* CaptureCore<B>::graph(const void* key) const {
     const Entry* const entry = find(key);
     return entry != nullptr && entry->state == State::ready ? &*entry->graph : nullptr;
 }
 
 template <GraphBackend B>
-const BasicGraphExec<B>* CaptureCore<B>::executable(const void* key) const noexcept {
+const BasicGraphExec<B>* CaptureCore<B>::executable(const void* key) const {
     const Entry* const entry = find(key);
     return entry != nullptr && entry->state == State::ready ? &*entry->executable : nullptr;
 }
 
 template <GraphBackend B>
-const std::string& CaptureCore<B>::refusal(const void* key) const noexcept {
+const std::string& CaptureCore<B>::refusal(const void* key) const {
     static const std::string none;
     const Entry* const entry = find(key);
     return entry != nullptr ? entry->reason : none;

@@ -14,7 +14,7 @@
 namespace sluice::detail {
 
 template <GraphBackend B>
-typename CaptureCore<B>::Entry* CaptureCore<B>::find(const void* key) noexcept {
+typename CaptureCore<B>::Entry* CaptureCore<B>::find(const void* key) {
     // Keys mostly come in the same order again and again.
     if (last_ != nullptr && last_->next != nullptr && last_->next->key.is(key))
         return last_ = last_->next;
@@ -29,7 +29,7 @@ typename CaptureCore<B>::Entry* CaptureCore<B>::find(const void* key) noexcept {
 }
 
 template <GraphBackend B>
-const typename CaptureCore<B>::Entry* CaptureCore<B>::find(const void* key) const noexcept {
+const typename CaptureCore<B>::Entry* CaptureCore<B>::find(const void* key) const {
     for (const Owned<Entry>& entry : entries_) {
         if (entry->key.is(key))
             return entry.get();
