@@ -260,6 +260,15 @@ TEST_CASE("Contract 11: stress: what is refused") {
     };
     CHECK(contains(text_of([&] { verify_schedules(throws, runs); }),
                    "verify_schedules: schedule overlapped under stress with seed 3: out of batches"));
+    calls = 0;
+    const auto throws_a_number = [&](Schedule) -> std::vector<int> {
+        if (++calls == 2)
+            throw 5;
+        return {};
+    };
+    CHECK(contains(
+        text_of([&] { verify_schedules(throws_a_number, runs); }),
+        "verify_schedules: schedule serial under stress with seed 3: an exception of an unknown type"));
 }
 
 TEST_CASE("Contract 11: stress: batches of a source are poisoned before they are filled again, unless it "

@@ -145,6 +145,17 @@ TEST_CASE("Contract 3: verify_schedules runs a schedule as often as it is named"
     CHECK(calls == 2);
 }
 
+TEST_CASE("Contract 3: verify_schedules speaks of poison only where there was some") {
+    int calls = 0;
+    const auto counts_down = [&](Schedule) { return std::vector<int>{1 - 2 * calls++}; };
+    CHECK(verify_schedules(counts_down).difference ==
+          "schedule overlapped differs from serial: result 0 of 1 is the first that has other bits");
+    calls = 0;
+    CHECK(verify_schedules(counts_down, StressRuns{.seeds = 1}).difference ==
+          "schedule serial under stress with seed 1 differs from serial: result 0 of 1 is the first that has "
+          "other bits");
+}
+
 TEST_CASE("Contract 3: verify_schedules passes on what the run throws") {
     const auto run = [](Schedule) -> std::vector<int> { throw std::logic_error("no data"); };
     CHECK_THROWS_WITH_AS(verify_schedules(run), "no data", std::logic_error);
