@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hazards/pipelines.hpp"
+#include "support/error_text.hpp"
 
 namespace sluice::test::hazards_sentences {
 
@@ -279,6 +280,29 @@ TEST_CASE("Nodes without an edge are named, and the way to order them is that of
             w.main.sync();
         },
         {"node 0 of a graph on stream", ": record an event on stream "}, {"branch"});
+}
+
+TEST_CASE("What is said of no memory, or by no name, is refused") {
+    World w;
+    const DeviceSpan<float, B> none(nullptr, 4);
+    const std::span<const int> no_numbers(static_cast<const int*>(nullptr), 4);
+    const auto refusal = [](const char* call) {
+        return std::string(call) +
+               ": for the memory a null pointer to 4 elements was given; expected memory that holds as many";
+    };
+    CHECK(text_of([&] { reads(w.main, none); }) == refusal("reads"));
+    CHECK(text_of([&] { writes(w.main, none); }) == refusal("writes"));
+    CHECK(text_of([&] { host_reads(none); }) == refusal("host_reads"));
+    CHECK(text_of([&] { host_writes(none); }) == refusal("host_writes"));
+    CHECK(text_of([&] { name_buffer(none, "none"); }) == refusal("name_buffer"));
+    CHECK(text_of([&] { reads(w.main, no_numbers); }) == refusal("reads"));
+    Stage stage{"load", [](Ref, const Batch&) {}};
+    CHECK(text_of([&] { stage.reads(none); }) == refusal("Stage::reads"));
+    CHECK(text_of([&] { stage.writes(none); }) == refusal("Stage::writes"));
+    CHECK(contains(text_of([&] { writes(w.main, DeviceSpan<float, B>(w.images.data(), ~std::size_t{0})); }),
+                   "writes: for the memory a pointer to 18446744073709551615 elements of 4 bytes each"));
+    CHECK(text_of([&] { name_buffer(w.images, nullptr); }) ==
+          "name_buffer: the name is a null pointer; expected a string");
 }
 
 TEST_CASE("What sync finds of the host's change is thrown by the next call, not by sync") {

@@ -12,7 +12,7 @@ namespace sluice {
 /// operation in messages. Costs nothing where `B` is not checked, see backend/checked.hpp. Can be captured: then it is said of
 /// each replay.
 ///
-/// Throws `Error` for a race with what is known already. `Stage::reads` and `Stage::writes` say the same once for all batches.
+/// Throws `Error` for a race with what is known already, and where there is no memory. `Stage::reads` and `Stage::writes` say the same once for all batches.
 /// @{
 template <Backend B, class Memory>
 void reads(BasicStreamRef<B> stream, const Memory& memory, const char* what = nullptr);
@@ -37,7 +37,7 @@ template <class Memory>
 void host_writes(const Memory& memory, const char* what = nullptr);
 /// @}
 
-/// Gives the allocation that `memory` lies in, or otherwise its bytes, a name for messages.
+/// Gives the allocation that `memory` lies in, or otherwise its bytes, a name for messages. Throws `Error` for a null pointer.
 template <class Memory>
 void name_buffer(const Memory& memory, const char* name);
 

@@ -36,6 +36,14 @@ checked::Range declared_range(const Memory& memory, bool writes) {
     }
 }
 
+/// The same of what the caller of `call` has said; throws `Error` where that is no memory.
+template <class Memory>
+checked::Range said_range(const char* call, const Memory& memory, bool writes) {
+    if constexpr (has_span<const Memory>)
+        require_memory(call, "the memory", piece_of_span(placed_span(memory)));
+    return declared_range(memory, writes);
+}
+
 /// What is named without a backend: that of the memory, otherwise the default one.
 template <class Memory>
 struct BackendOfMemory {

@@ -13,7 +13,7 @@ class DeclaredRanges {
 public:
     template <class Memory>
     void add(const Memory& memory, bool writes) {
-        ranges_.push_back(declared_range(memory, writes));
+        ranges_.push_back(said_range(writes ? "Stage::writes" : "Stage::reads", memory, writes));
     }
     const List<checked::Range>& all() const noexcept { return ranges_; }
     /// Itself, for the pipeline.
