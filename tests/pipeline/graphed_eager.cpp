@@ -208,6 +208,35 @@ TEST_CASE("graphed: batches that cannot be told apart are counted as eager") {
     CHECK(told == 1);
 }
 
+TEST_CASE("graphed: a batch with more elements than are compared runs eagerly, and the reason says so") {
+    Delay::set({.one_in = 0});
+    for (const std::size_t size : {std::size_t{4096}, std::size_t{4097}}) {
+        CAPTURE(size);
+        const std::vector<int> batch(size);
+        static std::string told;
+        told.clear();
+        PipelineOptions options = graphed(2, true);
+        options.graphs.on_refusal = [](const char* reason) { told = reason; };
+        Memories memories;
+        const Inputs<B> inputs(1, words);
+        const auto read = [&](Ref stream, const std::vector<int>&, Cells& out) {
+            memories.first()(stream, inputs[0], out);
+        };
+        TwoStreamPipeline pipeline{Stage{"first", read}, Stage{"last", memories.last(1)},
+                                   memories.make_cells(), options};
+        for (int i = 0; i < 8; ++i)
+            pipeline.submit(batch).wait();
+        pipeline.finish();
+        CHECK(pipeline.graph_counters().eager.untold == (size > 4096 ? 8 : 0));
+        CHECK(told ==
+              (size > 4096
+                   ? "capture refused: batches are told apart by what their members hold on the host, "
+                     "and this type does not show its members, or a container in it has more than "
+                     "4,096 elements; write a graph_key(const Batch&) for it"
+                   : ""));
+    }
+}
+
 TEST_CASE(
     "graphed: stages that change their slots on the host, and those that are refused, are counted as eager") {
     Memories memories;

@@ -264,7 +264,8 @@ public:
 private:
     static constexpr const char* untold =
         "capture refused: batches are told apart by what their members hold on the host, and this "
-        "type does not show its members; write a graph_key(const Batch&) for it";
+        "type does not show its members, or a container in it has more than 4,096 elements; write a "
+        "graph_key(const Batch&) for it";
 
     RefusalHandler handler_;
     EagerRuns eager_;
