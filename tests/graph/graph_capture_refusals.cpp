@@ -356,6 +356,9 @@ TEST_CASE("GraphCapture: with checking on, work that changes under its key is an
         graphs.run(steps.stream, work);
     times = 2;
     CHECK(contains(text_of([&] { graphs.run(steps.stream, work); }), "changed since it was captured"));
+    times = 0;
+    CHECK(contains(text_of([&] { graphs.run(steps.stream, work); }),
+                   "captured again to be compared with its graph, was refused: nothing was captured"));
     CHECK(steps.values() == Steps::expected(3));
 }
 

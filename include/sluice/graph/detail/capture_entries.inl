@@ -230,7 +230,10 @@ void CaptureCore<B>::check(Entry& entry, Ref stream, Work work) {
     const Maybe<BasicGraph<B>> now =
         try_capture<B>(own_stream(stream), work, options_.capture, &hooks, refusal);
     if (!now)
-        throw Error("capture refused: " + refusal.reason);
+        throw Error(
+            "replay refused: the work under this key, captured again to be compared with its graph, was "
+            "refused: " +
+            refusal.reason);
     const std::string change = change_of(*entry.graph, entry.hooks, *now, hooks);
     if (!change.empty()) {
         throw Error("replay refused: the work under this key has changed since it was captured, " + change +
