@@ -44,6 +44,15 @@ TEST_CASE_TEMPLATE("a stream that was moved from is not the default stream", B, 
     check_refused("stream", [&] { stream.sync(); });
 }
 
+TEST_CASE("a null handle is no stream of the Host backend") {
+    BasicStream<Host> stream;
+    const BasicStream<Host> taken = std::move(stream);
+    CHECK(text_of([&] { (void)BasicStreamRef<Host>(stream.get()); }) ==
+          "a reference to a stream was made of a null handle, which names no stream of the host backend; "
+          "expected a "
+          "stream");
+}
+
 TEST_CASE_TEMPLATE("an event that was moved from is refused", B, TestBackend) {
     const BasicStream<B> stream;
     BasicEvent<B> event;

@@ -23,6 +23,18 @@ concept ForeignStreamRef = std::is_class_v<T> && std::is_convertible_v<Native, T
     { stream.get() } -> std::same_as<Native>;
 };
 
+/// What a reference to no stream is made of.
+struct NoStream {};
+
+[[noreturn]] void throw_null_stream(const char* backend);
+#if SLUICE_HAS_COMMON_BODIES
+SLUICE_BODY void throw_null_stream(const char* backend) {
+    throw Error(
+        std::string("a reference to a stream was made of a null handle, which names no stream of the ") +
+        backend + " backend; expected a stream");
+}
+#endif
+
 } // namespace detail
 
 /// Refers to a stream without owning it. Copies freely; does not keep the stream alive.
@@ -36,14 +48,17 @@ public:
     using Native = typename B::NativeStream;
 
     /// Refers to `native`. A CUDA handle of 0 is the legacy default stream, which waits for all others: no
-    /// literal converts by accident.
-    BasicStreamRef(Native native) noexcept : native_(native) {}
+    /// literal converts by accident. On the Host backend, which has none, throws `Error` for a null handle.
+    BasicStreamRef(Native native) : native_(native) { require_stream(); }
     BasicStreamRef(int) = delete;
     BasicStreamRef(std::nullptr_t) = delete;
 
     /// From a foreign reference to a stream, such as `cuda::stream_ref`.
     template <detail::ForeignStreamRef<Native> T>
     BasicStreamRef(const T& stream) noexcept : native_(stream.get()) {}
+
+    /// For the library: to no stream. Nothing but its handle may be asked for.
+    explicit BasicStreamRef(detail::NoStream) noexcept : native_() {}
 
     /// The native handle.
     Native get() const noexcept { return native_; }
@@ -100,6 +115,13 @@ public:
     friend bool operator==(BasicStreamRef a, Native b) noexcept { return a.native_ == b; }
 
 private:
+    void require_stream() const {
+        if constexpr (requires { B::is_default_stream(native_); }) {
+            if (native_ == Native{} && !B::is_default_stream(native_)) [[unlikely]]
+                detail::throw_null_stream(B::name);
+        }
+    }
+
     Native native_;
 };
 

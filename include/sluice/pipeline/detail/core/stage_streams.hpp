@@ -310,8 +310,8 @@ private:
     void note_first(std::size_t stage) {
         const List<Ref>& lanes = of_stage_[stage].lanes;
         if (firsts_.size() <= stage)
-            firsts_.push_back({Ref(typename B::NativeStream{}), 0});
-        firsts_[stage] = {lanes.empty() ? Ref(typename B::NativeStream{}) : lanes.front(), lanes.size()};
+            firsts_.push_back({Ref(NoStream{}), 0});
+        firsts_[stage] = {lanes.empty() ? Ref(NoStream{}) : lanes.front(), lanes.size()};
     }
     BasicEvent<B>* fence_of(int device) {
         for (const Fence& fence : fences_) {
