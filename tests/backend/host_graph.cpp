@@ -178,7 +178,7 @@ TEST_CASE("a picture names the nodes, the edges and what is inside") {
     CHECK(contains(text_of([&] { Host::write_dot(graph.get(), "no/such/folder/graph.dot"); }), "graph.dot"));
     if (std::ifstream("/dev/full")) // takes no byte, which shows when the file is closed
         CHECK(contains(text_of([&] { Host::write_dot(graph.get(), "/dev/full"); }),
-                       "writing '/dev/full' failed"));
+                       "cannot write '/dev/full': No space left on device"));
 }
 
 TEST_CASE("a signature tells graphs apart by their nodes, their order and their parameters") {

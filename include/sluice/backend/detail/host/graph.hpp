@@ -199,15 +199,21 @@ public:
 
     /// Writes a picture of it in Graphviz' DOT language. Throws `Error`.
     void write_dot(const char* path) const {
+        const auto fail = [&](int reason) {
+            throw Error(std::string("write_dot: cannot write '") + path + "': " + std::strerror(reason));
+        };
         std::FILE* const file = std::fopen(path, "w");
         if (file == nullptr)
-            throw Error(std::string("write_dot: cannot write '") + path + "': " + std::strerror(errno));
+            fail(errno);
         std::fputs("digraph sluice {\n", file);
         write_nodes(file, "n");
         std::fputs("}\n", file);
-        const bool failed = std::ferror(file) != 0;
-        if (std::fclose(file) != 0 || failed)
-            throw Error(std::string("write_dot: writing '") + path + "' failed");
+        const bool written = std::fflush(file) == 0 && std::ferror(file) == 0;
+        const int reason = errno;
+        if (std::fclose(file) != 0 && written)
+            fail(errno);
+        if (!written)
+            fail(reason);
     }
 
 private:
