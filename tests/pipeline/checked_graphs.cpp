@@ -145,6 +145,34 @@ TEST_CASE("Contract 11: a number that a stage reads beside its batch must not ch
     }
 }
 
+TEST_CASE("Contract 11: a stage must not begin to change numbers of its slot under its graph") {
+    struct Counted {
+        Cells cells{count};
+        int number = 0;
+    };
+    for (const bool each_stage : {false, true}) {
+        CAPTURE(each_stage);
+        int value = 0;
+        const auto first = [&](Ref stream, PinnedSpan<const int, B> in, Counted& out) {
+            copy(stream, out.cells, in);
+            out.number = value;
+        };
+        const auto last = [&](Ref stream, Counted& in) { fill_bytes(stream, in.cells, 1); };
+        PinnedBuffer<int, B> in(count);
+        const PinnedSpan<const int, B> batch = in.span();
+        TwoStreamPipeline pipeline{Stage{"first", first}, Stage{"last", last}, [](int) { return Counted{}; },
+                                   graphed(each_stage)};
+        const auto error = error_of(pipeline, [&](std::size_t number) -> const PinnedSpan<const int, B>& {
+            value = number < 12 ? 0 : 2;
+            return batch;
+        });
+        REQUIRE(error);
+        CHECK(contains(error->what(),
+                       "replay refused: the work under this key, captured again to be compared with "
+                       "its graph, was refused: a stage changes its slot on the host"));
+    }
+}
+
 TEST_CASE("Contract 11: a graph_key must tell apart what a stage reads of the batch") {
     for (const bool each_stage : {false, true}) {
         CAPTURE(each_stage);

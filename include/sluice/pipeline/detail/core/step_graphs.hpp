@@ -192,8 +192,7 @@ private:
         places_.keep(key_);
     }
     static NotCapturable changes_slots() {
-        return NotCapturable(
-            "capture refused: a stage changes its slot on the host, which a replay would not do", true);
+        return NotCapturable("a stage changes its slot on the host, which a replay would not do", true);
     }
     void note_changing() {
         if (holds(changing_, key_))
