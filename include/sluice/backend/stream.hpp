@@ -26,6 +26,12 @@ concept ForeignStreamRef = std::is_class_v<T> && std::is_convertible_v<Native, T
 /// What a reference to no stream is made of.
 struct NoStream {};
 
+/// Whether a null handle is that of a default stream, as it is where the backend does not say otherwise.
+template <class B>
+inline constexpr bool null_names_a_stream = true;
+template <class B>
+requires(!B::has_default_stream) inline constexpr bool null_names_a_stream<B> = false;
+
 [[noreturn]] void throw_null_stream(const char* backend);
 #if SLUICE_HAS_COMMON_BODIES
 SLUICE_BODY void throw_null_stream(const char* backend) {
@@ -49,7 +55,12 @@ public:
 
     /// Refers to `native`. A CUDA handle of 0 is the legacy default stream, which waits for all others: no
     /// literal converts by accident. On the Host backend, which has none, throws `Error` for a null handle.
-    BasicStreamRef(Native native) : native_(native) { require_stream(); }
+    BasicStreamRef(Native native) noexcept(detail::null_names_a_stream<B>) : native_(native) {
+        if constexpr (!detail::null_names_a_stream<B>) {
+            if (native_ == Native{}) [[unlikely]]
+                detail::throw_null_stream(B::name);
+        }
+    }
     BasicStreamRef(int) = delete;
     BasicStreamRef(std::nullptr_t) = delete;
 
@@ -115,13 +126,6 @@ public:
     friend bool operator==(BasicStreamRef a, Native b) noexcept { return a.native_ == b; }
 
 private:
-    void require_stream() const {
-        if constexpr (requires { B::is_default_stream(native_); }) {
-            if (native_ == Native{} && !B::is_default_stream(native_)) [[unlikely]]
-                detail::throw_null_stream(B::name);
-        }
-    }
-
     Native native_;
 };
 

@@ -39,6 +39,7 @@ struct Graphs {
 
     // Capture
     // -------------------------------------------------------------------------------------------------
+    static constexpr bool has_default_stream = false;
     static bool is_default_stream(Queue*) noexcept { return false; }
     static bool is_capturing(Queue* stream);
     static void begin_capture(Queue* stream, CaptureMode mode);
