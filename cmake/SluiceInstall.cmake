@@ -27,7 +27,8 @@ install(
     FILES_MATCHING
     PATTERN "*.hpp"
     PATTERN "*.inl"
-    PATTERN "*.cuh")
+    PATTERN "*.cuh"
+    PATTERN "compiled.cpp")
 install(
     EXPORT sluiceTargets
     NAMESPACE sluice::
