@@ -80,6 +80,14 @@ if(NOT sluice_problem)
         endif()
     else()
         set(sluice_problem "${sluice_nvcc} cannot compile with the host compiler found")
+        # nvcc's own words: an older toolkit stumbles over a newer C library's headers, or over a newer g++.
+        set(sluice_probe "${CMAKE_BINARY_DIR}/CMakeFiles/sluice_probe/nvcc.cu")
+        file(WRITE "${sluice_probe}" "int main() {}\n")
+        execute_process(COMMAND "${sluice_nvcc}" -std=c++20 "${sluice_probe}" -o "${sluice_probe}.out"
+                        OUTPUT_VARIABLE sluice_nvcc_text ERROR_VARIABLE sluice_nvcc_text RESULT_VARIABLE sluice_nvcc_result)
+        if(NOT sluice_nvcc_result EQUAL 0 AND sluice_nvcc_text MATCHES "[^\n]*error[^\n]*")
+            string(APPEND sluice_problem " (${CMAKE_MATCH_0})")
+        endif()
     endif()
 endif()
 

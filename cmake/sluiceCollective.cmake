@@ -100,7 +100,9 @@ int main() {
         endif()
     endif()
     # What FindMPI has kept of another MPI names files of that one.
-    file(REAL_PATH "${compiler}" compiler)
+    if(compiler)
+        file(REAL_PATH "${compiler}" compiler)
+    endif()
     if(NOT "$CACHE{SLUICE_MPI_FOUND_BY}" STREQUAL compiler)
         get_cmake_property(kept CACHE_VARIABLES)
         list(FILTER kept INCLUDE REGEX "^MPI(EXEC)?_")

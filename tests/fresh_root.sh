@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs a command as a stranger would: in a Debian that has nothing but git, in a clone of this repository.
+# Runs a command as a stranger would: in a Debian or Ubuntu that has nothing but git, in a clone of this repository.
 #
 #     tests/fresh_root.sh [option…] COMMAND…      for example: tests/fresh_root.sh bash cmake/bootstrap.sh test
 #     tests/fresh_root.sh --check                 says whether such a root can be made here, and makes the archive of one
@@ -11,11 +11,13 @@
 #     --user             as an ordinary user, without root and without sudo; otherwise as root
 #     --folder NAME      where the clone is, below the user's home; sluice unless given
 #     --shallow          a clone with --depth 1
+#     --release NAME     of another release than this machine's, by its code name, for example trixie (Debian 13), noble (Ubuntu 24.04)
+#                        or resolute (Ubuntu 26.04); the toolkit stays this machine's
 #
 # The clone is of HEAD, and what is not committed is laid over it. The command runs in it, and its status is
 # this script's; 3 where no root can be made. Roots, and the archive that they are unpacked from, are in SLUICE_FRESH_ROOTS
-# (/var/tmp/sluice_fresh_roots). A root is of this machine's distribution, from the mirrors of its apt sources. Of the machine
-# it has the kernel, the processor's settings (OPENBLAS_*), and what reaches the network: resolver, proxies, certificates.
+# (/var/tmp/sluice_fresh_roots). A root is of this machine's release, from the mirrors of its apt sources, unless another one is
+# named, which comes from deb.debian.org or archive.ubuntu.com. Of the machine it has the kernel, the processor's settings (OPENBLAS_*), and what reaches the network: resolver, proxies, certificates.
 set -euo pipefail
 
 roots=${SLUICE_FRESH_ROOTS:-/var/tmp/sluice_fresh_roots}
@@ -29,9 +31,31 @@ no_root() { fail "no fresh root can be made here: $1" 3; }
 
 # --- the archive: a minimal system with git
 
-# The machine's own mirrors, a line each: address, suite, component.
+# Mirrors of $codename, a line each: address, suite, component. The machine's own, unless --release was given.
 sources() {
+    local suite
+    if [[ $distribution == debian ]]; then
+        printf 'http://deb.debian.org/%s main\n' "debian $codename" "debian $codename-updates" "debian-security $codename-security"
+        return
+    elif [[ $distribution == ubuntu ]]; then
+        for suite in "$codename" "$codename-updates" "$codename-security"; do
+            printf "http://archive.ubuntu.com/ubuntu $suite %s\n" main universe
+        done
+        return
+    fi
     apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' | grep -E " $codename(-updates|-security)? (main|universe)$"
+}
+
+# Sets `distribution` to the one that has a release of this name.
+find_distribution() {
+    local mirror
+    for mirror in deb.debian.org/debian archive.ubuntu.com/ubuntu; do
+        if /usr/lib/apt/apt-helper download-file "http://$mirror/dists/$codename/InRelease" "$roots/InRelease" &>/dev/null; then
+            distribution=${mirror#*/}
+            return
+        fi
+    done
+    fail "--release: expected the code name of a release of Debian or Ubuntu, such as trixie or noble, found '$codename'"
 }
 
 make_archive() {
@@ -39,7 +63,7 @@ make_archive() {
     [[ $(id -u) -eq 0 ]] || no_root "that needs root"
     command -v apt-get >/dev/null || no_root "there is no apt-get, whose mirrors would be taken"
     unshare --mount --pid --fork true 2>/dev/null || no_root "unshare may not separate mounts and processes"
-    codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+    codename=${release:-$(. /etc/os-release && echo "${VERSION_CODENAME:-}")}
     archive=$roots/$codename.tar
     # Packages of an old archive would be upgraded in every root.
     if [[ -n $(find "$archive" -mtime -14 2>/dev/null) ]]; then return; fi
@@ -53,13 +77,23 @@ make_archive() {
         { apt-get -q update && apt-get -qy install --no-install-recommends debootstrap; } >"$roots/debootstrap.log" 2>&1 ||
             no_root "debootstrap is missing and could not be installed, see $roots/debootstrap.log"
     fi
+    if [[ -n $release ]]; then find_distribution; fi
     mirror=$(sources | awk -v suite="$codename" '$2 == suite { print $1; exit }')
     [[ -n $mirror ]] || no_root "apt's sources name no mirror of $codename"
     echo "fresh_root: making a minimal $codename"
     work=$(mktemp -d "$roots/new.XXXXXX")
     # shellcheck disable=SC2064 # this one
     trap "rm -rf --one-file-system '$work'" EXIT
-    debootstrap --variant=minbase "$codename" "$work" "$mirror" >"$roots/debootstrap.log" 2>&1 ||
+    # A debootstrap that is older than the release, or without the keys of the other distribution: apt checks what it fetches in the root.
+    local script=() keys=()
+    case $distribution in
+    debian) script=(sid) ;;
+    ubuntu)
+        script=(gutsy)
+        [[ -f /usr/share/keyrings/ubuntu-archive-keyring.gpg ]] || keys=(--no-check-gpg)
+        ;;
+    esac
+    debootstrap --variant=minbase "${keys[@]}" "$codename" "$work" "$mirror" "${script[@]}" >"$roots/debootstrap.log" 2>&1 ||
         no_root "debootstrap failed, see $roots/debootstrap.log"
     sources | awk '{ print "deb", $1, $2, $3 }' >"$work/etc/apt/sources.list"
     # Proxies and the like, but no hooks of this machine's.
@@ -166,7 +200,7 @@ name_of_root() {
     echo "$value"
 }
 
-name='' user=root folder=sluice depth='' check=''
+name='' user=root folder=sluice depth='' check='' release='' distribution='' # of the release, empty for this machine's
 export FRESH_ROOT_TOOLKIT='' FRESH_ROOT_HIDE=''
 while [[ ${1:-} == --* ]]; do
     case $1 in
@@ -185,13 +219,18 @@ while [[ ${1:-} == --* ]]; do
         shift
         ;;
     --shallow) depth='--depth 1' ;;
+    --release)
+        release=$(value_of "$1" "${2:-}" "the code name of a release")
+        [[ $release =~ ^[a-z]+$ ]] || fail "--release: expected a code name such as trixie, found '$release'"
+        shift
+        ;;
     --check) check=yes ;;
     --remove)
         name=$(name_of_root "$1" "${2:-}")
         rm -rf --one-file-system "$roots/root.$name"
         exit
         ;;
-    *) fail "'$1' is no option; expected --root, --toolkit, --hide, --user, --folder, --shallow, --check or --remove" ;;
+    *) fail "'$1' is no option; expected --root, --toolkit, --hide, --user, --folder, --shallow, --release, --check or --remove" ;;
     esac
     shift
 done
