@@ -22,6 +22,17 @@ if ! command -v nvcc >/dev/null && [[ -x /usr/local/cuda/bin/nvcc ]]; then
     export PATH="$PATH:/usr/local/cuda/bin"
 fi
 
+# nvcc may bring an older g++ than c++ is, as Debian's package does. Programs are linked with one library, so all is compiled by that one.
+if [[ -z ${CXX:-}${CUDAHOSTCXX:-} ]] && command -v nvcc >/dev/null; then
+    version_of_gcc='__GNUC__'
+    of_nvcc=$(nvcc -x cu -E /dev/stdin <<<"$version_of_gcc" 2>/dev/null | tail -n 1) || of_nvcc=''
+    of_cxx=$(c++ -x c++ -E - <<<"$version_of_gcc" 2>/dev/null | tail -n 1) || of_cxx='' # not there
+    if [[ $of_nvcc =~ ^[0-9]+$ && (-z $of_cxx || $of_nvcc -lt $of_cxx) ]] && command -v "g++-$of_nvcc" >/dev/null; then
+        export CXX=g++-$of_nvcc
+        echo "bootstrap: compiling with $CXX, which $(command -v nvcc) uses"
+    fi
+fi
+
 read -ra compiler <<<"${CXX:-c++}" # CXX may hold options, or a launcher
 runs() { "$1" --version >/dev/null 2>&1; }
 # Whether a C++20 program on standard input compiles and links, with the arguments given. A header alone says little.
