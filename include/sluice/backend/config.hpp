@@ -14,6 +14,11 @@
 #include <sluice/needs_exceptions>
 #endif
 
+#if defined(__NVCC__) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ < 1204
+#error "sluice needs nvcc 12.4 or later: older ones compile designated initializers in templates to what no compiler takes"
+#include <sluice/needs_nvcc>
+#endif
+
 /// 1 when the CUDA runtime's headers are there and the Cuda backend is compiled, otherwise 0.
 /// The CMake target sets it; a project that copies the headers can define it, or leave it to the look below.
 #if !defined(SLUICE_HAS_CUDA)

@@ -23,7 +23,7 @@ inline constexpr int head_groups = head_threads / 128;
 
 /// Fills the factors of the transposed convolution [32, 64], and both biases. By the first team.
 __device__ inline void load_tail_up(HeadMemory& memory, const HeadPlan& plan) {
-    const HeadFactor factor;
+    const HeadFactor factor{};
     const auto up = reinterpret_cast<std::uint32_t*>(memory.up);
 #pragma unroll
     for (int group = factor.first_group; group < 8; group += head_groups) {
@@ -42,7 +42,7 @@ __device__ inline void load_tail_up(HeadMemory& memory, const HeadPlan& plan) {
 
 /// Fills those of the 3×3 convolution [144, classes], and what gradients take. By the second team.
 __device__ inline void load_tail_last(HeadMemory& memory, const HeadPlan& plan) {
-    const HeadFactor factor;
+    const HeadFactor factor{};
     const int classes = plan.classes;
     const int of_column = head_class(factor.column);
     const int of_row = head_class(factor.row);
@@ -70,7 +70,7 @@ __device__ inline void load_tail_last(HeadMemory& memory, const HeadPlan& plan) 
 
 /// Sums of 16 pixels by 16 channels that begin with the bias.
 __device__ inline void begin_with_bias(float (&sums)[2][4], const float* bias) {
-    const Lane lane;
+    const Lane lane{};
 #pragma unroll
     for (int n = 0; n < 2; ++n) {
         const float2 both = *reinterpret_cast<const float2*>(bias + 8 * n + 2 * lane.t);
@@ -114,7 +114,7 @@ __device__ inline void keep_share(HeadMemory& memory, uint4* in) {
 /// The transposed convolution with its ReLU: a warp computes one row of each child block, for two times 16 pixels.
 __device__ inline void compute_tail_map(const HeadMemory& memory, const HeadPlan& plan, const HeadTile& tile,
                                         const uint4* in, uint4* map) {
-    const Lane lane;
+    const Lane lane{};
     const int ky = lane.warp % 2;
     uint4 factors[2][2];
 #pragma unroll
@@ -169,7 +169,7 @@ struct HeadLabels {
     int labels[2] = {head_beyond, head_beyond};
 
     __device__ void fetch(const HeadPlan& plan, const HeadTile& tile) {
-        const Lane lane;
+        const Lane lane{};
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
             const int row = 12 * i + lane.warp;
@@ -183,7 +183,7 @@ struct HeadLabels {
     }
     /// NaN, to be added to the loss, if one of them is no class; otherwise 0.
     __device__ float keep(std::uint8_t* to, const HeadPlan& plan) const {
-        const Lane lane;
+        const Lane lane{};
         float wrong = 0.0f;
 #pragma unroll
         for (int i = 0; i < 2; ++i) {

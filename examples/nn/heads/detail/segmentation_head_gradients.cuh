@@ -23,7 +23,7 @@ inline constexpr std::uint32_t head_ones = 0x3C003C00u;
 /// columns of logits. A row of the map's pixels is loaded once, and meets the three rows of slopes that it is a
 /// neighbour of.
 __device__ inline void add_last_gradient(const uint4* map_grid, const uint4* slope_grid, HeadSums& total) {
-    const Lane lane;
+    const Lane lane{};
     const int kx = lane.warp / 4;
     const int half = lane.warp / 2 % 2;
     const int first_column = lane.warp % 2 * 16 + 1;
@@ -72,7 +72,7 @@ __device__ inline void store_tail_core(std::uint32_t mask, std::uint32_t to, con
 
 /// The gradient of the map.
 __device__ inline void compute_tail_core(HeadMemory& memory, const uint4* map_grid, const uint4* slope_grid) {
-    const Lane lane;
+    const Lane lane{};
     // 16 rows for six pairs of warps: 3, 3, 3, 3, 2 and 2.
     const int group = lane.warp / 2;
     const int row = group * 3 - max(group - 4, 0);
@@ -96,7 +96,7 @@ __device__ inline void compute_tail_core(HeadMemory& memory, const uint4* map_gr
 /// A row of the gradient of `in`, 15 pixels, masked by its ReLU.
 __device__ inline void store_in_gradient(const HeadMemory& memory, const HeadPlan& plan, const HeadTile& tile,
                                          const uint4* in, int row) {
-    const Lane lane;
+    const Lane lane{};
     const std::uint32_t from =
         cells_address(memory.core, lane.plane * head_core_plane + 2 * row * head_core_width + lane.row);
     float sums[4][4] = {};
@@ -137,7 +137,7 @@ __device__ inline void store_in_gradient(const HeadMemory& memory, const HeadPla
 /// The gradient of the transposed convolution's weights: each of the last four warps computes the 32 inputs by the 16
 /// channels of one child.
 __device__ inline void add_up_gradient(const HeadMemory& memory, HeadSums& total, const uint4* in) {
-    const Lane lane;
+    const Lane lane{};
     const int child = lane.warp - 8;
     const std::uint32_t pixels =
         cells_address(in, transposed_plane(lane) * head_in_pixels + head_in_width + 1 + transposed_row(lane));
@@ -175,7 +175,7 @@ __device__ inline HeadTeamSums& head_team_sums(HeadMemory& memory) {
 }
 
 __device__ inline void leave_gradients(HeadMemory& memory, const HeadSums& total) {
-    const Lane lane;
+    const Lane lane{};
     HeadTeamSums& sums = head_team_sums(memory);
     const auto keep = [&](float* to, int stride, const float(&four)[4]) {
         float* const mine = to + lane.g * stride + 2 * lane.t;

@@ -37,7 +37,7 @@ __device__ inline float log2_of(float value) {
 template <int Sums>
 __device__ inline void compute_tail_slope(const std::uint8_t* labels, std::uint32_t to, float& total_loss,
                                           const float (&sums)[2][4]) {
-    const Lane lane;
+    const Lane lane{};
     std::uint32_t words[4];
 #pragma unroll
     for (int part = 0; part < 2; ++part) {
@@ -94,7 +94,7 @@ __device__ inline float sum_over_rows(float value) {
 
 /// Keeps the sum of a warp's losses, in four parts.
 __device__ inline void leave_loss(HeadMemory& memory, float loss) {
-    const Lane lane;
+    const Lane lane{};
     loss = sum_over_rows(loss);
     if (lane.g == 0)
         memory.losses[lane.warp][lane.t] = loss;
@@ -105,7 +105,7 @@ __device__ inline void leave_loss(HeadMemory& memory, float loss) {
 /// The first greatest class of a row of 16 pixels.
 __device__ inline void predict_tail_row(const HeadPlan& plan, const HeadTile& tile, int row, int first_column,
                                         const float (&sums)[2][4]) {
-    const Lane lane;
+    const Lane lane{};
 #pragma unroll
     for (int part = 0; part < 2; ++part) {
         const int column = first_column + lane.g + 8 * part;
@@ -146,7 +146,7 @@ __device__ inline void predict_tail_row(const HeadPlan& plan, const HeadTile& ti
 template <int Sums>
 __device__ inline void compute_tail_logits(HeadMemory& memory, const HeadPlan& plan, const HeadTile& tile,
                                            const uint4* map, uint4* slope, float& loss) {
-    const Lane lane;
+    const Lane lane{};
     // 18 rows for six pairs of warps.
     const int row = lane.warp / 2 * 3;
     const int first_column = lane.warp % 2 * 16;

@@ -22,19 +22,20 @@ namespace sluice {
 
 namespace detail {
 
+/// What a kernel is given, as its parameters' types. No generic lambda: nvcc 12.4 loses its values.
+template <class... Params, class Given, class Use, std::size_t... Places>
+void use_as(const Given& given, Use& use, std::index_sequence<Places...>) {
+    constexpr bool fit = (std::is_convertible_v<const std::tuple_element_t<Places, Given>&, Params> && ...);
+    static_assert(fit, "sluice::launch_with: a value that `arguments()` gives does not convert to "
+                       "its kernel's parameter");
+    if constexpr (fit)
+        use(static_cast<Params>(std::get<Places>(given))...);
+}
 /// Calls `use(values...)` with what `arguments()` gives, as the parameters' types.
 template <class... Params, class Arguments, class Use>
 void with_given(Arguments& arguments, Use&& use) {
     const auto given = arguments();
-    std::apply(
-        [&](const auto&... values) {
-            constexpr bool fit = (std::is_convertible_v<decltype(values), Params> && ...);
-            static_assert(fit, "sluice::launch_with: a value that `arguments()` gives does not convert to "
-                               "its kernel's parameter");
-            if constexpr (fit)
-                use(static_cast<Params>(values)...);
-        },
-        given);
+    use_as<Params...>(given, use, std::index_sequence_for<Params...>{});
 }
 
 /// A captured launch of a kernel, which has zeros for its arguments until before its first replay: so that captures of it are the

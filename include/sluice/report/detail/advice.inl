@@ -189,10 +189,10 @@ Advice advise(Run&& run, const AdviceOptions& options) {
                                                                       : options.most_workers);
     for (const int slots : {2, 3}) {
         for (const int fillers : workers) {
-            for (const auto& [schedule, each] : {std::pair{Schedule::serial, false},
-                                                 {Schedule::overlapped, false},
-                                                 {Schedule::graphed, true},
-                                                 {Schedule::graphed, false}}) {
+            using Way = std::pair<Schedule, bool>; // named, for nvcc 12
+            for (const auto& [schedule, each] :
+                 {Way{Schedule::serial, false}, Way{Schedule::overlapped, false},
+                  Way{Schedule::graphed, true}, Way{Schedule::graphed, false}}) {
                 if (schedule == Schedule::graphed && !options.graphs)
                     continue;
                 advice.trials.push_back(

@@ -19,7 +19,8 @@ inline void require_finite(const PipelineTimes& times, const char* function) {
                             " us; expected finite times");
         }
     };
-    for (const auto& [table, notes] : {std::pair("stages", &times.stages), {"submits", &times.submits}}) {
+    using Table = std::pair<const char*, decltype(&times.stages)>; // named, for nvcc 12
+    for (const auto& [table, notes] : {Table{"stages", &times.stages}, Table{"submits", &times.submits}}) {
         for (const StageTime& t : *notes)
             require(table, t.batch,
                     {{"begin", t.begin},
