@@ -82,10 +82,23 @@ public:
     /// Whether an option was on the command line that was parsed.
     [[nodiscard]] bool was_given(const std::string& name) const;
 
+    /// Notes that `option` names a file that is going to be written; `target`, with its name or empty, must outlive the parsing.
+    void add_written(const std::string& option, const std::string& target) {
+        written_.push_back({option, &target});
+    }
+    /// \throws BadInput when two options name one file, of which only what is written last would be left
+    void require_written_apart() const;
+
     CLI::App& app() { return *app_; }
 
 private:
+    struct Written {
+        std::string option;
+        const std::string* file;
+    };
+
     std::unique_ptr<CLI::App> app_;
+    std::vector<Written> written_;
 };
 
 /// Adds those of the common options that any program has to `app`: `--backend`, `--schedule`, `--seed` and `--json`. `options`

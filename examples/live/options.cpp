@@ -45,6 +45,8 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
         return code;
     if (options.rate == 0 && !options.frames)
         throw examples::BadInput("--rate: expected --frames with 0, since no clock ends the cameras then");
+    if (options.frames && app.was_given("--seconds"))
+        throw examples::BadInput("--seconds: expected without --frames, which says when the cameras end");
     return std::nullopt;
 }
 

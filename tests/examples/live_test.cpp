@@ -232,6 +232,7 @@ TEST_CASE("live loses no finished frame at Ctrl-C") {
 TEST_CASE("live refuses what it cannot do in one sentence") {
     const ScratchFolder scratch;
     program.check_refused(" --rate 0", "--rate: expected --frames with 0");
+    program.check_refused(" --frames 3 --seconds 2", "--seconds: expected without --frames");
     program.check_refused(" --cameras 0", "--cameras: expected a whole number from 1 to 64");
     program.check_refused(" --decoder hand", "--decoder: expected cpu or gpu, not \"hand\"");
     program.check_refused(" --data " + word(scratch.path()),
