@@ -202,6 +202,11 @@ void add_written_file(CommandLine& app, const std::string& name, std::string& ta
     app.add_written(name, target);
 }
 
+void require_part(const CommandLine& app, const std::string& option, const std::string& parts, bool runs) {
+    if (app.was_given(option) && !runs)
+        throw BadInput(option + ": is for " + parts + " alone, which this does not run");
+}
+
 void require_data_for_picture(const CommonOptions& options, const std::string& picture) {
     if (options.synthetic() && !picture.empty())
         throw BadInput("--picture: expected --data DIR with it, since random data has nothing to show");

@@ -138,6 +138,9 @@ template <class T>
 T named(const std::string& option, const std::string& text,
         std::initializer_list<std::pair<const char*, T>> values);
 
+/// \throws BadInput when `option` was given, and none of the `parts` that take it `runs`: it would be ignored, in silence
+void require_part(const CommandLine& app, const std::string& option, const std::string& parts, bool runs);
+
 /// \throws BadInput when a picture is asked for, but there are no images to show in it
 void require_data_for_picture(const CommonOptions& options, const std::string& picture);
 
