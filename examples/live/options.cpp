@@ -7,7 +7,8 @@ namespace live {
 std::optional<int> parse(int argc, char** argv, Options& options) {
     examples::CommandLine app{
         "Classifies what several cameras see, live: JPEG photographs at fixed rates, decoded, resized and "
-        "normalised, ResNet-18, the best classes of each frame into a file. Ctrl-C ends it, and loses no "
+        "normalised, ResNet-18, the best classes of each frame into a file. Ctrl-C, or SIGTERM, ends it, and "
+        "loses no "
         "finished frame."};
     examples::add_run_options(app, options, "overlapped");
     options.schedules = {sluice::Schedule::overlapped};
