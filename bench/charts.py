@@ -20,7 +20,8 @@ def paths(documentation, usage, right):
         print(documentation.strip())
         sys.exit(0)
     if not right(len(given)) or not given[-1].endswith(".svg"):
-        sys.exit(f"usage: {usage}")
+        print(f"usage: {usage}", file=sys.stderr)
+        sys.exit(2)
     if plt is None:
         sys.exit(f"{sys.argv[0]}: expected a Python with matplotlib, found none")
     return given

@@ -30,12 +30,8 @@ fail() {
     printf 'compile_cost: %s\n' "$1" >&2
     exit "${2:-1}"
 }
-usage() {
-    sed -n '2,/^$/s/^# \?//p' "${BASH_SOURCE[0]}" | sed '/^set /,$d' >&2
-    exit 2
-}
 mode=${1:-}
-[[ $# -le 1 && $mode =~ ^(--check|--renew)?$ ]] || usage
+[[ $# -le 1 && $mode =~ ^(--check|--renew)?$ ]] || fail "expected --check, --renew or nothing, found '$*'" 2
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

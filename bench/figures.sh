@@ -48,11 +48,13 @@ if [[ ${1:-} == --check ]]; then
     exec python3 "$here/figures/check.py" "${@:2}"
 fi
 if [[ ${1:-} == --lanes ]]; then
-    [[ $# -ge 3 && -d $2 ]] || usage
+    [[ $# -ge 3 ]] || usage
+    [[ -d $2 ]] || { echo "figures: BUILD: expected the folder of a build, found '$2'" >&2; exit 2; }
     folder_of_out "$3" >/dev/null || exit
     exec python3 "$here/figures/lanes.py" "${@:2}"
 fi
-[[ $# -ge 3 && -d $1 ]] || usage
+[[ $# -ge 3 ]] || usage
+[[ -d $1 ]] || { echo "figures: BUILD: expected the folder of a build, found '$1'" >&2; exit 2; }
 build=$(cd "$1" && pwd)
 out=$(folder_of_out "$2") || exit
 cd "$here/.." || exit

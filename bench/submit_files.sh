@@ -9,6 +9,10 @@
 set -euo pipefail
 export LC_ALL=C
 
+if [[ $# -gt 1 || ${1:---check} != --check ]]; then
+    echo "submit_files: expected --check or nothing, found '$*'" >&2
+    exit 2
+fi
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cxx=${CXX:-g++}
 gcov=${GCOV:-gcov}
@@ -65,12 +69,12 @@ passed() {
         END { for (file in lines) printf "%6d  %s\n", lines[file], file }' | sort -k2 > files
     echo "$1: $(wc -l < files) files"
     cat files
-    if [[ ${check:-} && $(wc -l < files) -gt $2 ]]; then
+    if [[ -n $check && $(wc -l < files) -gt $2 ]]; then
         echo "submit_files: more than $2" >&2
         status=1
     fi
 }
-[[ ${1:-} == --check ]] && check=1
+check=${1:-}
 passed overlapped 9
 passed graphed 13
 exit $status

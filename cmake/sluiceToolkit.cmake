@@ -13,10 +13,18 @@ macro(sluice_find_toolkit)
     set(CMAKE_MINIMUM_REQUIRED_VERSION "${sluice_asked_for}")
 endmacro()
 
+# Other words, such as 0, would be taken for AUTO.
+function(sluice_require_cuda_setting)
+    if(NOT SLUICE_CUDA MATCHES "^(AUTO|ON|OFF)$")
+        message(FATAL_ERROR "sluice: SLUICE_CUDA is '${SLUICE_CUDA}', expected AUTO, ON or OFF.")
+    endif()
+endfunction()
+
 function(sluice_use_toolkit target)
     if(NOT DEFINED SLUICE_CUDA)
         set(SLUICE_CUDA AUTO)
     endif()
+    sluice_require_cuda_setting()
 
     set(has_cuda 0)
     if(NOT SLUICE_CUDA STREQUAL "OFF" AND NOT SLUICE_CUDA_UNUSABLE)

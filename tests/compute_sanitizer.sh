@@ -3,7 +3,7 @@
 #
 #     bash tests/compute_sanitizer.sh build/test [--tests REGEX] [memcheck|racecheck|initcheck|synccheck …]
 #
-# All four tools where none is named. Logs go to BUILD/compute-sanitizer. "nothing" is a program without code that the tool looks at.
+# All four tools where none is named, and of the tests all, or those whose name, or whose program's name, REGEX finds. Logs go to BUILD/compute-sanitizer. "nothing" is a program without code that the tool looks at.
 # Tests that make a call or a kernel fail on purpose are left out: what they do is what the tools look for. So are the hazards from
 # initcheck, since some of them read what nothing has written, and the test of CUPTI, which serves one tool at a time. NCCL's kernels,
 # which wait for each other in loops, are not looked at, since they would take longer than ranks wait; so initcheck, which would
@@ -13,28 +13,65 @@
 # of libraries' products for unwritten.
 set -euo pipefail
 
-[[ $# -ge 1 && -d $1/tests ]] || { echo "compute_sanitizer: expected the folder of a build with tests" >&2; exit 2; }
+fail() {
+    printf 'compute_sanitizer: %s\n' "$1" >&2
+    exit 2
+}
+[[ $# -ge 1 && -d $1/tests ]] || fail "expected the folder of a build with tests, found '${1:-}'"
 build=$(cd "$1" && pwd)
 shift
-wanted=.
+wanted=
 if [[ ${1:-} == --tests ]]; then
-    wanted=${2:?compute_sanitizer: expected an expression behind --tests}
+    wanted=${2:-}
+    [[ -n $wanted ]] || fail "--tests: expected an expression behind it"
     shift 2
 fi
 tools=("$@")
 [[ ${#tools[@]} -gt 0 ]] || tools=(memcheck racecheck initcheck synccheck)
+for tool in "${tools[@]}"; do
+    [[ $tool =~ ^(memcheck|racecheck|initcheck|synccheck)$ ]] ||
+        fail "there is no tool '$tool'; expected some of memcheck, racecheck, initcheck and synccheck"
+done
+command -v ctest >/dev/null || fail "expected ctest in the PATH, found none"
 logs=$build/compute-sanitizer
 mkdir -p "$logs"
 
-# As CTest runs them: a program of many files is a test for each. Name and command of each, all ended by zeros.
+# As CTest runs them: a program of many files is a test for each, and its own name stands for all of them. Name and command of
+# each, all ended by zeros.
 on_purpose='(fault|fault_attributed|launch_errors|frozen_encoder|report\.cupti)\.gpu$'
-list='import json, re, sys
+list='import json, os, re, sys
+expression, on_purpose = sys.argv[1:]
+quoted = f"\x27{expression}\x27"
+try:
+    wanted = re.compile(expression)
+except re.error as error:
+    sys.exit(f"compute_sanitizer: --tests: expected a regular expression, found {quoted}: {error}")
+known, left_out, found = set(), [], False
 for test in json.load(sys.stdin)["tests"]:
     name, command = test["name"], test.get("command", [""])
-    if command[0].endswith(".gpu") and re.search(sys.argv[1], name) and not re.search(sys.argv[2], name):
-        print(name, command[0], command[1] if len(command) > 1 else "", sep="\0", end="\0")'
-mapfile -d '' -t tests < <(ctest --test-dir "$build" -L '^gpu$' --show-only=json-v1 | python3 -c "$list" "$wanted" "$on_purpose")
-[[ ${#tests[@]} -gt 0 ]] || { echo "compute_sanitizer: $build holds no such gpu tests" >&2; exit 2; }
+    if not command[0].endswith(".gpu"):
+        continue
+    program = os.path.basename(command[0])
+    known.add(program)
+    if not wanted.search(name) and not wanted.search(program):
+        continue
+    if re.search(on_purpose, name):
+        left_out.append(name)
+        continue
+    found = True
+    print(name, command[0], command[1] if len(command) > 1 else "", sep="\0", end="\0")
+if not known:
+    sys.exit("compute_sanitizer: expected gpu tests that were built where there is a GPU, found none")
+if not found and left_out:
+    names = ", ".join(left_out)
+    sys.exit(f"compute_sanitizer: --tests: {quoted} names only tests that are left out: {names}")
+if not found:
+    names = ", ".join(sorted(known))
+    sys.exit(f"compute_sanitizer: --tests: {quoted} names no gpu test; expected one of these, or of what they hold, as in "
+             f"pipeline.ends.gpu: {names}")'
+ctest --test-dir "$build" -L '^gpu$' --show-only=json-v1 | python3 -c "$list" "$wanted" "$on_purpose" >"$logs/tests" || exit 2
+mapfile -d '' -t tests <"$logs/tests"
+command -v compute-sanitizer >/dev/null || fail "expected compute-sanitizer in the PATH, found none"
 
 # Replays that follow each other without a wait, of a graph with a conditional node, break memcheck and synccheck: they
 # report addresses inside an allocation as outside of it, or lose the device. Seen with versions 2025.3.1 and 2026.4.0;

@@ -135,23 +135,55 @@ def mutate(places, chosen, options):
     return 1 if survived or broken else 0
 
 
-def main():
+def expression(text):
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"expected a regular expression, found {text!r}: {error}") from error
+
+
+def positive(text):
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, found {text!r}")
+    return int(text)
+
+
+def readable(path):
+    try:
+        return pathlib.Path(path).read_text()
+    except (OSError, ValueError) as error:
+        raise argparse.ArgumentTypeError(f"expected a former output, found {path!r}: {error}") from error
+
+
+def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list-unlisted", action="store_true")
-    parser.add_argument("--only", default="", help="a regular expression that a place's file or text matches")
-    parser.add_argument("--tests", default="", help="a regular expression that a test's name matches; others are not run")
-    parser.add_argument("--again", default="", help="a former output: only the places that survived in it")
+    everything = re.compile("")
+    parser.add_argument("--only", type=expression, default=everything, help="a regular expression that a place's file or text matches")
+    parser.add_argument("--tests", type=expression, default=everything,
+                        help="a regular expression that a test's name matches; others are not run")
+    parser.add_argument("--again", type=readable, help="a former output: only the places that survived in it")
     parser.add_argument("--class", dest="klass", default="host", choices=["host", "race", "checker"])
     parser.add_argument("--work", default=str(ROOT / "build" / "mutants"))
-    parser.add_argument("--repeats", type=int, default=1, help="runs of each program, where they might miss it")
-    parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--repeats", type=positive, default=1, help="runs of each program, where they might miss it")
+    parser.add_argument("-j", "--jobs", type=positive, default=os.cpu_count() or 1)
     parser.add_argument("--operators", action="store_true", help="changes of operators, constants, conditions and assignments")
     parser.add_argument("--seed", type=lambda text: [int(seed) for seed in text.split(",")], default=[1],
                         help="of --operators: which share; several as 3,4")
-    parser.add_argument("--count", type=int, default=60, help="of --operators: how many")
-    parser.add_argument("--kind", default="", help="of --operators: a regular expression that a kind matches")
+    parser.add_argument("--count", type=positive, default=60, help="of --operators: how many")
+    parser.add_argument("--kind", type=expression, default=everything, help="of --operators: a regular expression that a kind matches")
     parser.add_argument("--budget", type=float, default=60, help="of --operators: seconds for one change")
     options = parser.parse_args()
+    place = "without" if options.operators else "with"
+    others = ["klass", "repeats", "list_unlisted"] if options.operators else ["seed", "count", "kind", "budget"]
+    for name in others:
+        if vars(options)[name] != parser.get_default(name):
+            parser.error(f"--{name.replace('klass', 'class').replace('_', '-')}: expected it {place} --operators")
+    return options
+
+
+def main():
+    options = parse()
     if options.operators:
         return operator_run.run(INCLUDE, options)
     places, rules, problems = lists.read(INCLUDE, TESTS)
@@ -174,11 +206,14 @@ def main():
         return 1 if unlisted or problems or unused else 0
     if problems:
         return 1
-    former = pathlib.Path(options.again).read_text() if options.again else ""
+    former = options.again
     chosen = [(number, place) for number, place in enumerate(places)
               if (place.orders_memory() if options.klass == "checker" else place.klass == options.klass)
               and re.search(options.only, place.where())
-              and (not former or f"SURVIVED {place.where()}  (" in former)]
+              and (former is None or f"SURVIVED {place.where()}  (" in former)]
+    if not chosen and former is None:
+        print(f"mutate: no place of the class {options.klass} matches --only", file=sys.stderr)
+        return 2
     return mutate(places, chosen, options)
 
 

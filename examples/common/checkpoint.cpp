@@ -16,6 +16,7 @@ constexpr const char* program_key = "checkpoint of";
 constexpr const char* step_key = "step";
 constexpr const char* epoch_key = "epoch";
 constexpr const char* hash_key = "weights";
+constexpr const char* losses_hash_key = "losses"; // apart from the weights', which runs print and compare
 constexpr const char* losses_name = "losses";
 
 std::string with_step(std::string file, std::size_t step) {
@@ -27,7 +28,8 @@ std::string with_step(std::string file, std::size_t step) {
 }
 
 bool is_setting(const std::string& key) {
-    return key != program_key && key != step_key && key != epoch_key && key != hash_key;
+    return key != program_key && key != step_key && key != epoch_key && key != hash_key &&
+           key != losses_hash_key;
 }
 
 void require_program(const Safetensors& content, const std::string& program, const std::string& file) {
@@ -58,6 +60,22 @@ void require_settings(const Safetensors& content, const TrainingPlan& plan, cons
     }
 }
 
+std::string hash_of_losses(std::span<const float> losses) {
+    Fnv1a hash;
+    hash.add(std::span(reinterpret_cast<const std::uint8_t*>(losses.data()), losses.size_bytes()));
+    return hash.text();
+}
+
+void require_hash(const Safetensors& content, const std::string& of, const std::string& hash,
+                  const std::string& file) {
+    const auto found = content.metadata.find(of);
+    const std::string expected = found == content.metadata.end() ? "" : found->second;
+    if (hash != expected) {
+        throw BadInput(file + ": is damaged: its " + of + " hash to " + hash + "; expected " +
+                       (expected.empty() ? "the file to say its hash" : on_one_line(expected)));
+    }
+}
+
 TrainingState read_state(Safetensors content, const std::string& file) {
     TrainingState state;
     state.step = static_cast<std::size_t>(parse_whole_number(
@@ -71,10 +89,8 @@ TrainingState read_state(Safetensors content, const std::string& file) {
                        with_commas(state.step) + ", one of each step");
     }
     state.tensors = std::move(content.tensors);
-    if (const std::string hash = hash_of(state); hash != content.metadata[hash_key]) {
-        throw BadInput(file + ": is damaged: its weights hash to " + hash + "; expected " +
-                       on_one_line(content.metadata[hash_key]));
-    }
+    require_hash(content, hash_key, hash_of(state), file);
+    require_hash(content, losses_hash_key, hash_of_losses(state.losses), file);
     return state;
 }
 
@@ -163,6 +179,7 @@ void Checkpoints::write(TrainingState state) const {
     if (plan_.steps_per_epoch > 0)
         content.metadata[epoch_key] = std::to_string(state.step / plan_.steps_per_epoch);
     content.metadata[hash_key] = hash;
+    content.metadata[losses_hash_key] = hash_of_losses(state.losses);
     write_safetensors(content, with_step(options_.file, state.step));
 }
 

@@ -86,7 +86,7 @@ public:
     /// None: the training begins with step 0, and writes nothing.
     Checkpoints() = default;
 
-    /// Reads the checkpoint to go on from, if there is one.
+    /// Reads the checkpoint to go on from, if there is one. It has hashes of its weights and of its losses.
     /// \throws BadInput, naming the file, when it cannot be read, is not whole, belongs to another program or to other
     ///         settings, or is of the plan's last step or a later one
     Checkpoints(const CheckpointOptions& options, TrainingPlan plan);

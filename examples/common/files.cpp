@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <memory>
 #include <system_error>
+#include <utility>
 
 #include <common/bad_input.hpp>
 #include <common/text.hpp>
@@ -27,28 +28,8 @@ using File = std::unique_ptr<std::FILE, CloseFile>;
     throw BadInput(path.string() + ": cannot be written: " + system_message(error_number));
 }
 
-/// Writes and closes; 0, or the error number.
-int write_and_close(const fs::path& path, std::span<const std::uint8_t> bytes) {
-    errno = 0;
-    File file{std::fopen(path.c_str(), "wb")};
-    if (!file)
-        return errno;
-    if (!bytes.empty() && std::fwrite(bytes.data(), 1, bytes.size(), file.get()) != bytes.size())
-        return errno;
-    // A full disk may only show when the last buffer goes out.
-    return std::fclose(file.release()) == 0 ? 0 : errno;
-}
-
-struct Descriptor {
-    int number;
-    ~Descriptor() {
-        if (number >= 0)
-            ::close(number);
-    }
-};
-
-/// Writes all bytes and waits until the disk has them; 0, or the error number.
-int write_and_flush(int file, std::span<const std::uint8_t> bytes) {
+/// Writes all bytes; 0, or the error number.
+int write_all(int file, std::span<const std::uint8_t> bytes) {
     constexpr std::size_t most = 1 << 30; // Linux takes no more than 2 GB at once
     while (!bytes.empty()) {
         const ssize_t written = ::write(file, bytes.data(), std::min(bytes.size(), most));
@@ -58,40 +39,58 @@ int write_and_flush(int file, std::span<const std::uint8_t> bytes) {
             return errno;
         bytes = bytes.subspan(static_cast<std::size_t>(written));
     }
-    // Some file systems have nothing to flush, and say so.
+    return 0;
+}
+
+/// Waits until the disk has all of it; 0, or the error number.
+int flush(int file) {
+    // Some file systems have nothing to flush, and say so; so do devices and pipes.
     return ::fsync(file) == 0 || errno == EINVAL ? 0 : errno;
 }
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : "."; }
 
-/// Writes `bytes` to a file that has no name before they are on the disk, so that nothing is left of it when the process is
-/// killed, and names it `path`. False where the system or the file system cannot.
-bool write_nameless([[maybe_unused]] const fs::path& path,
-                    [[maybe_unused]] std::span<const std::uint8_t> bytes) {
+/// A file without a name in `folder`, of which nothing is left when the process is killed; negative where the system or the file
+/// system has none.
+int open_nameless([[maybe_unused]] const fs::path& folder) {
 #ifdef O_TMPFILE
-    const Descriptor file{::open(folder_of(path).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666)};
-    if (file.number < 0 || write_and_flush(file.number, bytes) != 0)
-        return false;
-    const std::string number = "/proc/self/fd/" + std::to_string(file.number);
-    return ::linkat(AT_FDCWD, number.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0;
+    return ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
 #else
-    return false;
+    return -1;
 #endif
 }
 
-/// Writes `bytes` to the new file `path`; 0, or the error number.
-int write_new_file(const fs::path& path, std::span<const std::uint8_t> bytes) {
-    if (write_nameless(path, bytes))
+int open_named(const fs::path& path) {
+    return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+}
+
+/// Gives the nameless file `number` the name `path`, or, where that cannot be, copies it there; 0, or the error number.
+int name_it(int number, const fs::path& path) {
+    const std::string link = "/proc/self/fd/" + std::to_string(number);
+    if (::linkat(AT_FDCWD, link.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0)
         return 0;
-    const Descriptor file{::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
-    return file.number < 0 ? errno : write_and_flush(file.number, bytes);
+    const Descriptor copy{open_named(path)};
+    if (copy.number() < 0)
+        return errno;
+    std::vector<std::uint8_t> part(1 << 20);
+    for (off_t at = 0;;) {
+        const ssize_t read = ::pread(number, part.data(), part.size(), at);
+        if (read < 0)
+            return errno;
+        if (read == 0)
+            return flush(copy.number());
+        if (const int failure =
+                write_all(copy.number(), std::span(part).first(static_cast<std::size_t>(read))))
+            return failure;
+        at += read;
+    }
 }
 
 /// Waits until the disk has the names of the files in `folder`, as far as the file system can.
 void flush_folder(const fs::path& folder) {
     const Descriptor opened{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-    if (opened.number >= 0)
-        (void)::fsync(opened.number);
+    if (opened.number() >= 0)
+        (void)::fsync(opened.number());
 }
 
 bool is_written_directly(const fs::path& path, const fs::file_status& status) {
@@ -141,34 +140,67 @@ bool is_gzip(std::span<const std::uint8_t> bytes) {
     return bytes.size() >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
 }
 
-void write_whole_file(const fs::path& path, std::span<const std::uint8_t> bytes) {
+Descriptor::~Descriptor() {
+    if (number_ >= 0)
+        ::close(number_);
+}
+
+WholeFile::WholeFile(fs::path path) : path_(std::move(path)) {
     std::error_code error;
-    const fs::file_status status = fs::status(path, error);
+    const fs::file_status status = fs::status(path_, error);
     if (fs::is_directory(status))
-        cannot_write(path, EISDIR);
-    if (is_written_directly(path, status)) {
-        if (const int failure = write_and_close(path, bytes); failure != 0)
-            cannot_write(path, failure);
+        cannot_write(path_, EISDIR);
+    if (is_written_directly(path_, status)) {
+        file_ = Descriptor(open_named(path_));
+    } else {
+        // The file that a link names is replaced, not the link.
+        error.clear(); // a file that is not there yet is no error
+        target_ = fs::exists(status) ? fs::canonical(path_, error) : path_;
+        if (error)
+            cannot_write(path_, error.value());
+        partial_ = target_.string() + ".partial-" + std::to_string(::getpid());
+        fs::remove(partial_, error); // of an earlier process of this number
+        file_ = Descriptor(open_nameless(folder_of(target_)));
+        nameless_ = file_.number() >= 0;
+        if (!nameless_)
+            file_ = Descriptor(open_named(partial_));
+    }
+    if (file_.number() < 0)
+        cannot_write(path_, errno);
+}
+
+WholeFile::~WholeFile() {
+    std::error_code ignored;
+    if (!partial_.empty())
+        fs::remove(partial_, ignored);
+}
+
+void WholeFile::write(std::span<const std::uint8_t> bytes) {
+    if (const int failure = write_all(file_.number(), bytes))
+        cannot_write(path_, failure);
+}
+
+void WholeFile::finish() {
+    int failure = flush(file_.number());
+    if (failure == 0 && nameless_)
+        failure = name_it(file_.number(), partial_);
+    if (failure != 0)
+        cannot_write(path_, failure);
+    file_ = Descriptor();
+    if (partial_.empty())
         return;
-    }
-    // The file that a link names is replaced, not the link.
-    error.clear(); // a file that is not there yet is no error
-    const fs::path target = fs::exists(status) ? fs::canonical(path, error) : path;
+    std::error_code error;
+    fs::rename(partial_, target_, error);
     if (error)
-        cannot_write(path, error.value());
-    const fs::path partial = target.string() + ".partial-" + std::to_string(::getpid());
-    fs::remove(partial, error); // of an earlier process of this number
-    if (const int failure = write_new_file(partial, bytes); failure != 0) {
-        fs::remove(partial, error);
-        cannot_write(path, failure);
-    }
-    fs::rename(partial, target, error);
-    if (error) {
-        std::error_code ignored;
-        fs::remove(partial, ignored);
-        cannot_write(path, error.value());
-    }
-    flush_folder(folder_of(target));
+        cannot_write(path_, error.value());
+    partial_.clear();
+    flush_folder(folder_of(target_));
+}
+
+void write_whole_file(const fs::path& path, std::span<const std::uint8_t> bytes) {
+    WholeFile file(path);
+    file.write(bytes);
+    file.finish();
 }
 
 void write_whole_file(const fs::path& path, std::string_view text) {

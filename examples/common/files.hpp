@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace examples {
@@ -24,6 +25,43 @@ std::vector<std::uint8_t> read_bytes(const std::filesystem::path& path, std::uin
 
 /// Whether `bytes` begin like a gzip stream.
 bool is_gzip(std::span<const std::uint8_t> bytes);
+
+/// A file descriptor, or none.
+class Descriptor {
+public:
+    explicit Descriptor(int number = -1) : number_(number) {}
+    Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+    Descriptor& operator=(Descriptor&& other) noexcept {
+        std::swap(number_, other.number_);
+        return *this;
+    }
+    ~Descriptor();
+
+    [[nodiscard]] int number() const { return number_; } ///< negative for none
+
+private:
+    int number_;
+};
+
+/// What `write_whole_file` does, for bytes that come piece by piece: before `finish`, or without it, the file at `path` stays as
+/// it was. 	hrows BadInput, naming `path`, from each of the three, when it cannot be written
+class WholeFile {
+public:
+    explicit WholeFile(std::filesystem::path path);
+    WholeFile(const WholeFile&) = delete;
+    WholeFile& operator=(const WholeFile&) = delete;
+    ~WholeFile();
+
+    void write(std::span<const std::uint8_t> bytes);
+    void finish();
+
+private:
+    std::filesystem::path path_, target_;
+    std::filesystem::path
+        partial_;           // what takes the place of target_; empty where path_ is written to directly
+    bool nameless_ = false; // partial_ comes only with `finish`
+    Descriptor file_;
+};
 
 /// Writes `bytes` to `path` so that a reader sees the old file or the whole new one, also when the process is killed or
 /// the machine stops, and nothing is left behind on failure: the bytes go to another file in the same folder, to the disk,

@@ -132,6 +132,17 @@ std::string described(const CLI::App& app, const CLI::ParseError& error) {
     return text;
 }
 
+/// Whether two names, which may be empty, are of one file, which need not be there yet. Devices and pipes take from several.
+bool is_one_file(const std::string& one, const std::string& other) {
+    namespace fs = std::filesystem;
+    if (one.empty() || other.empty())
+        return false;
+    std::error_code ignored;
+    const fs::path path = fs::weakly_canonical(fs::absolute(one), ignored);
+    const bool is_device = fs::exists(path, ignored) && !fs::is_regular_file(path, ignored);
+    return !is_device && !path.empty() && path == fs::weakly_canonical(fs::absolute(other), ignored);
+}
+
 bool contains(const std::vector<sluice::Schedule>& schedules, sluice::Schedule schedule) {
     return std::find(schedules.begin(), schedules.end(), schedule) != schedules.end();
 }
@@ -151,6 +162,16 @@ CommandLine::~CommandLine() = default;
 
 void CommandLine::add_flag(const std::string& name, bool& target, const std::string& help) {
     app_->add_flag(name, target, help);
+}
+
+void CommandLine::require_written_apart() const {
+    for (std::size_t i = 0; i < written_.size(); ++i) {
+        for (std::size_t before = 0; before < i; ++before) {
+            if (is_one_file(*written_[i].file, *written_[before].file))
+                reject(written_[i].option, "another file than " + written_[before].option + " writes",
+                       *written_[i].file);
+        }
+    }
 }
 
 bool CommandLine::was_given(const std::string& name) const { return app_->count(name) > 0; }
@@ -178,6 +199,12 @@ void add_written_file(CommandLine& app, const std::string& name, std::string& ta
         require_writable_place(text);
         target = text;
     });
+    app.add_written(name, target);
+}
+
+void require_part(const CommandLine& app, const std::string& option, const std::string& parts, bool runs) {
+    if (app.was_given(option) && !runs)
+        throw BadInput(option + ": is for " + parts + " alone, which this does not run");
 }
 
 void require_data_for_picture(const CommonOptions& options, const std::string& picture) {
@@ -238,6 +265,7 @@ void add_timeline_options(CommandLine& app, TimelineOptions& options, bool with_
             require_writable_place(text);
             options.file = text;
         });
+    app.add_written("--timeline", options.file);
 }
 
 std::optional<int> parse_or_exit_code(CommandLine& line, int argc, const char* const* argv) {
@@ -252,6 +280,7 @@ std::optional<int> parse_or_exit_code(CommandLine& line, int argc, const char* c
         app.name(name);
     try {
         app.parse(argc, argv);
+        line.require_written_apart();
         return std::nullopt;
     } catch (const CLI::ParseError& error) {
         // --help and --version arrive as errors of exit code 0.

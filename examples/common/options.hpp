@@ -82,10 +82,23 @@ public:
     /// Whether an option was on the command line that was parsed.
     [[nodiscard]] bool was_given(const std::string& name) const;
 
+    /// Notes that `option` names a file that is going to be written; `target`, with its name or empty, must outlive the parsing.
+    void add_written(const std::string& option, const std::string& target) {
+        written_.push_back({option, &target});
+    }
+    /// \throws BadInput when two options name one file, of which only what is written last would be left
+    void require_written_apart() const;
+
     CLI::App& app() { return *app_; }
 
 private:
+    struct Written {
+        std::string option;
+        const std::string* file;
+    };
+
     std::unique_ptr<CLI::App> app_;
+    std::vector<Written> written_;
 };
 
 /// Adds those of the common options that any program has to `app`: `--backend`, `--schedule`, `--seed` and `--json`. `options`
@@ -124,6 +137,9 @@ std::int64_t parse_whole_number(const std::string& option, const std::string& te
 template <class T>
 T named(const std::string& option, const std::string& text,
         std::initializer_list<std::pair<const char*, T>> values);
+
+/// \throws BadInput when `option` was given, and none of the `parts` that take it `runs`: it would be ignored, in silence
+void require_part(const CommandLine& app, const std::string& option, const std::string& parts, bool runs);
 
 /// \throws BadInput when a picture is asked for, but there are no images to show in it
 void require_data_for_picture(const CommonOptions& options, const std::string& picture);

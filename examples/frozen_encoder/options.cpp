@@ -99,6 +99,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
                 throw examples::BadInput(std::string(name) + ": is for synthetic data, not for --data DIR");
         }
     }
+    examples::require_part(app, "--encoder-steps", "--data DIR", !options.synthetic());
     const examples::Processes processes = examples::prepare_for_ranks(options.gpus);
     options.processes = processes.ranks;
     examples::require_several_ranks(app, "--exchange", options.ranks());

@@ -1,9 +1,12 @@
 #include <frozen_encoder/weights_file.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <common/bad_input.hpp>
 #include <common/safetensors.hpp>
 
 namespace frozen_encoder {
@@ -34,8 +37,15 @@ void write_weights(std::span<const nn::NamedTensor> tensors, const std::filesyst
 std::vector<nn::NamedTensor> read_weights(const std::filesystem::path& path) {
     const examples::Safetensors content = examples::read_safetensors(path);
     std::vector<nn::NamedTensor> tensors;
-    for (const auto& [name, tensor] : content.tensors)
+    for (const auto& [name, tensor] : content.tensors) {
         tensors.push_back({name, tensor.shape, tensor.as<float>()});
+        // All losses would be NaN, too, and all results.
+        if (!std::all_of(tensors.back().values.begin(), tensors.back().values.end(),
+                         [](float value) { return std::isfinite(value); })) {
+            throw examples::BadInput(path.string() + ": tensor \"" + name +
+                                     "\" has values that are no finite numbers; expected weights");
+        }
+    }
     return tensors;
 }
 

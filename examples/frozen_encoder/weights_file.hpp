@@ -14,7 +14,7 @@ namespace frozen_encoder {
 /// Writes the tensors, whole or not at all. Throws `examples::BadInput` when the file cannot be written.
 void write_weights(std::span<const nn::NamedTensor> tensors, const std::filesystem::path& path);
 
-/// Reads all tensors of a file. Throws `examples::BadInput`, naming the file, when it cannot be used.
+/// Reads all tensors of a file. Throws `examples::BadInput`, naming the file, when it cannot be used, or holds a number that is not finite.
 std::vector<nn::NamedTensor> read_weights(const std::filesystem::path& path);
 
 /// Writes what a run starts from, for another program to start from the same: `encoder.` and `decoder.` before the

@@ -45,6 +45,13 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
                                  "\", since no step here reads images");
     }
     examples::require_way_of_single_stage(options);
+    for (const char* name : {"--inputs", "--outputs"})
+        examples::require_part(app, name, "--part linear", options.wants("linear"));
+    for (const char* name : {"--batch", "--precision"}) {
+        examples::require_part(app, name, "--part linear and rate",
+                               options.wants("linear") || options.wants("rate"));
+    }
+    examples::require_part(app, "--chain", "--part chain", options.wants("chain"));
     return std::nullopt;
 }
 

@@ -24,7 +24,7 @@ namespace live {
 
 using Clock = std::chrono::steady_clock;
 
-/// Set by Ctrl-C.
+/// Set by Ctrl-C and SIGTERM.
 inline std::atomic<bool> interrupted{false};
 static_assert(std::atomic<bool>::is_always_lock_free); // so that a signal's handler may set it
 

@@ -7,7 +7,8 @@ namespace live {
 std::optional<int> parse(int argc, char** argv, Options& options) {
     examples::CommandLine app{
         "Classifies what several cameras see, live: JPEG photographs at fixed rates, decoded, resized and "
-        "normalised, ResNet-18, the best classes of each frame into a file. Ctrl-C ends it, and loses no "
+        "normalised, ResNet-18, the best classes of each frame into a file. Ctrl-C, or SIGTERM, ends it, and "
+        "loses no "
         "finished frame."};
     examples::add_run_options(app, options, "overlapped");
     options.schedules = {sluice::Schedule::overlapped};
@@ -45,6 +46,8 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
         return code;
     if (options.rate == 0 && !options.frames)
         throw examples::BadInput("--rate: expected --frames with 0, since no clock ends the cameras then");
+    if (options.frames && app.was_given("--seconds"))
+        throw examples::BadInput("--seconds: expected without --frames, which says when the cameras end");
     return std::nullopt;
 }
 

@@ -273,7 +273,7 @@ inline void print(std::ostream& out, const examples::RunResult& run, const Passe
             << " had OTHER CLASSES than the photograph had before\n";
 }
 
-/// Runs the cameras to their end, or until Ctrl-C, under `schedule`.
+/// Runs the cameras to their end, or until Ctrl-C or SIGTERM, under `schedule`.
 template <sluice::Backend B>
 examples::RunResult watch(const Options& options, const Photographs& photographs, DecoderKind decoder,
                           Network<B>& network, sluice::Schedule schedule, ResultFile& file,
@@ -310,7 +310,7 @@ examples::RunResult watch(const Options& options, const Photographs& photographs
 
 extern "C" inline void live_interrupt(int signal) {
     interrupted = true;
-    std::signal(signal, SIG_DFL); // a second Ctrl-C ends the program at once
+    std::signal(signal, SIG_DFL); // a second one ends the program at once
 }
 
 /// Watches under each schedule that was asked for, and reports.
@@ -334,7 +334,8 @@ examples::Report run(const Options& options, std::ostream& out) {
         << (kind == DecoderKind::cpu ? "libjpeg-turbo" : "nvJPEG") << "; ResNet-18 on " << network.side()
         << " x " << network.side() << std::endl;
 
-    std::signal(SIGINT, live_interrupt);
+    for (const int signal : {SIGINT, SIGTERM}) // SIGTERM stops a service
+        std::signal(signal, live_interrupt);
     examples::Timelines timelines(options.timelines);
     ResultFile file(options.output); // of all runs
     BestOfPhotographs known(photographs.size());

@@ -26,6 +26,20 @@ void check_together(const Options& options) {
         examples::require_way_of_single_stage(options);
 }
 
+/// Refuses options that none of the parts that run takes.
+void check_parts(const examples::CommandLine& app, const Options& options) {
+    const bool losses = options.wants("losses"), work = options.wants("work");
+    const bool forward = options.wants("forward"), train = options.wants("train");
+    for (const char* name : {"--formula", "--predictions"})
+        examples::require_part(app, name, "--part losses", losses);
+    examples::require_part(app, "--most-work", "--part work", work);
+    examples::require_part(app, "--side", "--part forward", forward);
+    examples::require_part(app, "--boxes", "--part losses, work and forward", losses || work || forward);
+    for (const char* name : {"--precision", "--hidden"})
+        examples::require_part(app, name, "--part forward and train", forward || train);
+    examples::require_part(app, "--workers", "--part train", train);
+}
+
 } // namespace
 
 bool Options::wants(const char* name) const {
@@ -102,6 +116,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     if (const auto code = examples::parse_or_exit_code(app, argc, argv))
         return code;
     check_together(options);
+    check_parts(app, options);
     return std::nullopt;
 }
 

@@ -60,5 +60,5 @@ int main() {
 
     right = right && batches == 30;
     std::printf("%d batches through GPU, CPU, GPU and CPU stages: %s\n", batches, right ? "right" : "WRONG");
-    return right ? 0 : 1;
+    return exit_code(right);
 }

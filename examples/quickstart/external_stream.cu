@@ -80,5 +80,5 @@ int main() {
         right = right && value == expected;
     std::printf("100 + 0 + 1 + … + %d, twice: %.0f: %s\n", count - 1, static_cast<double>(result[0]),
                 right ? "right" : "WRONG");
-    return right ? 0 : 1;
+    return exit_code(right);
 }

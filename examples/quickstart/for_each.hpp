@@ -1,14 +1,23 @@
 /// \file
-/// One loop for GPU and CPU: `for_each<function>(stream, count, arguments...)`.
+/// One loop for GPU and CPU: `for_each<function>(stream, count, arguments...)`, and what the programs end with.
 #pragma once
 
 #include <cstddef>
+#include <cstdio>
 
 #include <sluice/sluice.hpp>
 
 #if SLUICE_HAS_CUDA && !defined(__CUDACC__)
 #error "compile this program with nvcc, or for the CPU with -DSLUICE_HAS_CUDA=0"
 #endif
+
+/// What `main` returns: 0 where the numbers are `right` and what was printed of them has got out, as on a full disk it has not.
+inline int exit_code(bool right) {
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)
+        return right ? 0 : 1;
+    std::fputs("standard output cannot be written, and part of what was to be printed is missing\n", stderr);
+    return 1;
+}
 
 /// Enqueues `function(i, arguments...)` for i = 0 … count - 1, in any order: here as one task of a CPU stream.
 template <auto function, class... Arguments>

@@ -61,5 +61,5 @@ int main() {
     }
     right = right && seen + camera.dropped() == frames_sent && last == static_cast<int>(frames_sent) - 1;
     std::printf("%zu frames, %zu dropped: %s\n", seen, camera.dropped(), right ? "right" : "WRONG");
-    return right ? 0 : 1;
+    return exit_code(right);
 }

@@ -63,5 +63,5 @@ int main() {
     const sluice::GraphExec executable{graph};
     executable.launch(stream);
     const bool graphed = check("as a graph");
-    return eager && graphed ? 0 : 1;
+    return exit_code(eager && graphed);
 }

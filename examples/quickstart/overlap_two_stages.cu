@@ -71,5 +71,5 @@ int main() {
     for (const auto schedule :
          {sluice::Schedule::serial, sluice::Schedule::overlapped, sluice::Schedule::graphed})
         right = run(schedule) && right;
-    return right ? 0 : 1;
+    return exit_code(right);
 }

@@ -77,5 +77,5 @@ int main() {
     }
     std::printf("50 batches of an endless source, then one destroyed with work under way: %s\n",
                 right ? "right" : "WRONG");
-    return right ? 0 : 1;
+    return exit_code(right);
 }

@@ -61,5 +61,5 @@ int main() {
     }
     std::printf("sums of 10 to 60 rows, %d of 6 batches by the same graph: %s\n",
                 static_cast<int>(graph.counters().replays), right ? "right" : "WRONG");
-    return right ? 0 : 1;
+    return exit_code(right);
 }

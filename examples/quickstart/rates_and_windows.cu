@@ -68,5 +68,5 @@ int main() {
     }
     right = right && seen == blocks && sums == 7;
     std::printf("%zu sums of %d blocks: %s\n", sums, seen, right ? "right" : "WRONG");
-    return right ? 0 : 1;
+    return exit_code(right);
 }

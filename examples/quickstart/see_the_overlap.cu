@@ -54,5 +54,5 @@ int main(int count, char** arguments) {
     const bool right =
         alone.batches == 16 && alone.overlap < 0.01 && sluice::report_of(overlapped).batches == 16;
     std::printf("%s\n", right ? "right" : "WRONG");
-    return right ? 0 : 1;
+    return exit_code(right);
 }

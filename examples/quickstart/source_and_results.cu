@@ -53,5 +53,5 @@ int main() {
     right = right && seen == samples;
     std::printf("%zu of %zu results in %zu batches: %s\n", seen, samples, pipeline.submitted(),
                 right ? "right" : "WRONG");
-    return right ? 0 : 1;
+    return exit_code(right);
 }

@@ -83,5 +83,5 @@ bool graphs_of_a_pipeline() {
 int main() {
     const bool first = graph_alone();
     const bool second = graphs_of_a_pipeline();
-    return first && second ? 0 : 1;
+    return exit_code(first && second);
 }

@@ -97,5 +97,5 @@ int main() {
     const bool right = last == 19 * 19 * 2 + 1;
     std::printf("squares of the last row add up to %.0f: %s\n", static_cast<double>(last),
                 right ? "right" : "WRONG");
-    return right ? 0 : 1;
+    return exit_code(right);
 }

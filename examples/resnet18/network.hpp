@@ -49,8 +49,15 @@ inline constexpr bool has_networks = is_host<B> || (SLUICE_HAS_CUDA && NN_HAS_CU
 
 /// Throws `examples::BadInput` where there are none, or the device cannot run them.
 template <sluice::Backend B>
-void require_networks() {
-    if constexpr (!is_host<B>) {
+void require_networks([[maybe_unused]] const Options& options) {
+    if constexpr (is_host<B>) {
+        for (const auto& [name, is_given] : {std::pair{"--plans", !options.plan_file.empty()},
+                                             {"--fuse-statistics", options.fuse_statistics}}) {
+            if (is_given)
+                throw examples::BadInput(std::string(name) +
+                                         ": expected --backend cuda, since cuDNN alone has that");
+        }
+    } else {
         const std::string missing = nn::missing_cudnn();
         if (!missing.empty())
             throw examples::BadInput("--backend cuda: " + missing + "; or use --backend host");

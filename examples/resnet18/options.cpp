@@ -77,8 +77,8 @@ void check_together(const examples::CommandLine& app, const Options& options) {
         refuse("--steps", "--epochs with it, since either says how long to train");
     if (options.inference) {
         for (const char* name :
-             {"--rung", "--epochs", "--rate", "--workers", "--alone", "--losses", "--save-start", "--kernels",
-              "--fuse-statistics", "--checkpoint", "--checkpoint-every", "--resume"})
+             {"--rung", "--epochs", "--images", "--rate", "--workers", "--alone", "--losses", "--save-start",
+              "--kernels", "--fuse-statistics", "--checkpoint", "--checkpoint-every", "--resume"})
             refuse(name, "--inference with it, which trains on nothing");
         if (options.has_schedules)
             examples::require_way_of_single_stage(options);

@@ -337,7 +337,7 @@ private:
 /// `sluice::Error` for a backend's failure.
 template <sluice::Backend B>
 examples::Report run(const Options& options, std::ostream& reported) {
-    require_networks<B>();
+    require_networks<B>(options);
     std::ostream nowhere(nullptr);
     std::ostream& out = examples::Processes::launched().rank == 0 ? reported : nowhere;
     examples::Report report;

@@ -1,5 +1,5 @@
 /// \file
-/// A spectrometer: power spectra of complex samples, integrated and written as they come.
+/// A spectrometer: power spectra of complex samples, integrated and written to a file.
 
 #include <ostream>
 

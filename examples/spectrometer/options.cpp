@@ -51,7 +51,7 @@ void require_not_input(const std::string& option, const std::string& file, const
 std::optional<int> parse(int argc, char** argv, Options& options) {
     examples::CommandLine app{
         "Integrates the power spectrum of complex samples, from a file or generated: windowed transforms "
-        "over blocks that overlap, added up over several blocks, and written as they come."};
+        "over blocks that overlap, added up over several blocks, and written to a file."};
     examples::add_run_options(app, options, "all");
     examples::add_option(app, "--input", "FILE", "interleaved samples (default: tones and noise)",
                          [&options](const std::string& text) {

@@ -8,7 +8,6 @@
 #include <span>
 #include <string_view>
 
-#include <common/bad_input.hpp>
 #include <common/files.hpp>
 
 namespace spectrometer {
@@ -33,6 +32,10 @@ std::string npy_header(std::size_t rows, std::size_t columns) {
     return std::string("\x93NUMPY\x01\x00", 8) + std::string(size.data(), size.size()) + header;
 }
 
+std::span<const std::uint8_t> bytes_of(const void* begin, std::size_t size) {
+    return {static_cast<const std::uint8_t*>(begin), size};
+}
+
 template <class Value>
 std::string csv_line(std::size_t count, Value value) {
     std::string line;
@@ -44,43 +47,35 @@ std::string csv_line(std::size_t count, Value value) {
 } // namespace
 
 SpectrumFile::SpectrumFile(const std::string& path, std::size_t spectra, std::size_t bins)
-    : path_(path), csv_(path.ends_with(".csv")) {
-    if (path_.empty())
+    : csv_(path.ends_with(".csv")) {
+    if (path.empty())
         return;
-    file_.open(path_, std::ios::binary);
-    file_ << (csv_ ? csv_line(bins, [bins](std::size_t bin) { return frequency_of(bin, bins); })
-                   : npy_header(spectra, bins));
-    require_good();
+    file_.emplace(path);
+    write(csv_ ? csv_line(bins, [bins](std::size_t bin) { return frequency_of(bin, bins); })
+               : npy_header(spectra, bins));
 }
 
 void SpectrumFile::add(const std::vector<float>& power) {
-    if (path_.empty())
+    if (!file_)
         return;
-    if (csv_) {
-        file_ << csv_line(power.size(), [&power](std::size_t bin) { return power[bin]; });
-    } else {
-        file_.write(reinterpret_cast<const char*>(power.data()),
-                    static_cast<std::streamsize>(power.size() * sizeof(float)));
-    }
-    require_good();
+    if (csv_)
+        write(csv_line(power.size(), [&power](std::size_t bin) { return power[bin]; }));
+    else
+        file_->write(bytes_of(power.data(), power.size() * sizeof(float)));
 }
 
 void SpectrumFile::close() {
-    if (path_.empty())
-        return;
-    file_.close();
-    require_good();
+    if (file_)
+        file_->finish();
+    file_.reset();
 }
 
-void SpectrumFile::require_good() const {
-    if (!file_)
-        throw examples::BadInput(path_ + ": the spectra cannot be written there");
-}
+void SpectrumFile::write(const std::string& text) { file_->write(bytes_of(text.data(), text.size())); }
 
 void Summary::add(const std::vector<float>& power) {
     for (std::size_t bin = 0; bin < sum_.size(); ++bin)
         sum_[bin] += double{power[bin]};
-    digest_.add(std::span(reinterpret_cast<const std::uint8_t*>(power.data()), power.size() * sizeof(float)));
+    digest_.add(bytes_of(power.data(), power.size() * sizeof(float)));
     ++spectra_;
 }
 

@@ -1,18 +1,20 @@
 /// \file
-/// Where spectra go: to a file, as they come, and into their mean, which is drawn.
+/// Where spectra go: to a file, and into their mean, which is drawn.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <common/files.hpp>
 #include <common/fnv1a.hpp>
 
 namespace spectrometer {
 
-/// Writes spectra of `bins` values, the lowest frequency first, to a file of the ending .npy or .csv.
+/// Writes spectra of `bins` values, the lowest frequency first, to a file of the ending .npy or .csv, which is there when all of
+/// them are: the header says how many follow, and what an earlier run wrote stays when this one is interrupted.
 class SpectrumFile {
 public:
     /// Writes to nowhere where `path` is empty. \throws BadInput when it cannot be written, as `add` and `close` do
@@ -22,11 +24,10 @@ public:
     void close();
 
 private:
-    void require_good() const;
+    void write(const std::string& text);
 
-    std::string path_;
     bool csv_;
-    std::ofstream file_;
+    std::optional<examples::WholeFile> file_;
 };
 
 /// What one run gave, as far as memory must hold it.

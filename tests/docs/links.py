@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Checks that each link of the documents to a file, and to a heading in it, leads somewhere: links.py ROOT"""
 
+import argparse
 import re
 import sys
 from pathlib import Path
 
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
-root = Path(sys.argv[1]).resolve()
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("root", type=Path, help="of the repository")
+root = parser.parse_args().root.resolve()
 
 
 def text_of(page: Path) -> str:

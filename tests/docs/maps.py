@@ -2,11 +2,14 @@
 """Checks the maps of the examples: that each file, folder and kernel in a table's first column is there, and that examples/nn/FILES.md
 names each header that is no detail, and that no README there has more than 60 lines. maps.py ROOT"""
 
+import argparse
 import re
 import sys
 from pathlib import Path
 
-root = Path(sys.argv[1]).resolve()
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("root", type=Path, help="of the repository")
+root = parser.parse_args().root.resolve()
 
 
 def names_of(cell: str) -> list[str]:

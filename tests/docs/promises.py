@@ -2,11 +2,14 @@
 """Checks docs/design/promises*.md: each row's words stand in their page, and its tests are there; and that the files of
 contracts.md are. promises.py ROOT"""
 
+import argparse
 import re
 import sys
 from pathlib import Path
 
-root = Path(sys.argv[1]).resolve()
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("root", type=Path, help="of the repository")
+root = parser.parse_args().root.resolve()
 TABLES = sorted((root / "docs/design").glob("promises*.md"))
 
 

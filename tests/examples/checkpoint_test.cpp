@@ -174,8 +174,17 @@ TEST_CASE("a checkpoint that does not fit is refused in one sentence") {
     // One bit of a weight.
     CHECK(changed([](Bytes& bytes) { bytes[bytes.size() - 2] ^= 1; }).find("changed: is damaged: ") !=
           std::string::npos);
-
+    // And of a loss, which no later step depends on, but the run's report shows.
     Safetensors content = parse_safetensors(whole, "a");
+    content.tensors.at("losses").bytes[5] ^= 1;
+    write_safetensors(content, file);
+    CHECK(refusal(file, plan_of(10)).starts_with(file + ": is damaged: its losses hash to 0x"));
+    content = parse_safetensors(whole, "a");
+    content.metadata.erase("losses");
+    write_safetensors(content, file);
+    CHECK(refusal(file, plan_of(10)).ends_with("; expected the file to say its hash"));
+
+    content = parse_safetensors(whole, "a");
     content.metadata["step"] = "many";
     write_safetensors(content, file);
     CHECK(refusal(file, plan_of(10)).starts_with(file + ": step: expected a whole number from 1"));

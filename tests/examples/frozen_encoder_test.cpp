@@ -1,6 +1,8 @@
 /// \file
 /// The program frozen_encoder as a user runs it.
+#include <cstring>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -67,6 +69,14 @@ TEST_CASE("frozen_encoder learns digits, with the same bits under every schedule
     program.check_refused(" --data synthetic --image 32 --depth 5 --batch 1 --steps 1 --load-encoder " +
                               file("encoder"),
                           file("encoder") + ": expected an encoder of this network");
+
+    examples::Safetensors content = examples::read_safetensors(file("encoder"));
+    auto& [name, tensor] = *content.tensors.begin();
+    const float none = std::numeric_limits<float>::quiet_NaN();
+    std::memcpy(tensor.bytes.data(), &none, sizeof none);
+    examples::write_safetensors(content, file("nan"));
+    program.check_refused(digits + " --load-encoder " + file("nan"),
+                          file("nan") + ": tensor \"" + name + "\" has values that are no finite numbers");
 }
 
 namespace {

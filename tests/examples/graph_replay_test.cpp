@@ -16,14 +16,14 @@ using sluice_test::ScratchFolder;
 
 namespace {
 
-const std::string brief = " --batch 4 --steps 5 --warmup 2 --inputs 96 --outputs 10 --chain 7";
+const std::string brief = " --steps 5 --warmup 2";
 
 const sluice_test::Program program(GRAPH_REPLAY);
 
 } // namespace
 
 TEST_CASE("graph_replay captures each step once and gets the same bits from replays") {
-    const Outcome outcome = program.run(brief);
+    const Outcome outcome = program.run(brief + " --batch 4 --inputs 96 --outputs 10 --chain 7");
     INFO(outcome.errors);
     REQUIRE(outcome.code == 0);
     CHECK(outcome.errors.empty());
@@ -54,7 +54,7 @@ TEST_CASE("graph_replay captures each step once and gets the same bits from repl
 }
 
 TEST_CASE("graph_replay runs the parts and schedules that it is asked for") {
-    const Outcome outcome = program.run(brief + " --part rate --schedule graphed");
+    const Outcome outcome = program.run(brief + " --batch 4 --part rate --schedule graphed");
     INFO(outcome.errors);
     REQUIRE(outcome.code == 0);
     REQUIRE(outcome.report.at("runs").size() == 1);
@@ -67,7 +67,8 @@ TEST_CASE("graph_replay draws when steps were enqueued and when they ran") {
     const ScratchFolder scratch;
     for (const char* name : {"steps.svg", "steps.html", "steps.pftrace"}) {
         const std::filesystem::path file = scratch.path() / name;
-        const Outcome outcome = program.run(brief + " --part chain --report --timeline " + file.string());
+        const Outcome outcome =
+            program.run(brief + " --part chain --chain 7 --report --timeline " + file.string());
         INFO(outcome.errors);
         REQUIRE(outcome.code == 0);
         CHECK(std::filesystem::file_size(file) > 500);
@@ -85,7 +86,7 @@ TEST_CASE("graph_replay draws when steps were enqueued and when they ran") {
             }
         }
     }
-    CHECK_FALSE(program.run(brief + " --part chain").report.contains("timelines"));
+    CHECK_FALSE(program.run(brief + " --part chain --chain 7").report.contains("timelines"));
     const Outcome many =
         program.run(" --part chain --chain 2 --steps 60 --warmup 2 --schedule serial --report");
     REQUIRE(many.code == 0);
@@ -96,6 +97,11 @@ TEST_CASE("graph_replay says in one line what is wrong") {
     const ScratchFolder scratch;
     program.check_refused(" --part half", "linear, chain, loop, rate or all");
     program.check_refused(" --chain 0", "--chain");
+    program.check_refused(" --part rate --chain 5",
+                          "--chain: is for --part chain alone, which this does not run");
+    program.check_refused(" --part chain --inputs 5", "--inputs: is for --part linear alone");
+    program.check_refused(" --part loop --precision tf32",
+                          "--precision: is for --part linear and rate alone");
     program.check_refused(" --inputs many", "--inputs");
     program.check_refused(" --schedule overlapped", "serial, graphed or all");
     program.check_refused(" --precision half", "tf32 or float32");

@@ -208,17 +208,17 @@ TEST_CASE("live leaves a bad photograph out, says so in a sentence, and ends whe
     }
 }
 
-TEST_CASE("live loses no finished frame at Ctrl-C") {
+TEST_CASE("live loses no finished frame at Ctrl-C, or when a service is stopped") {
     const ScratchFolder scratch;
-    for (const char* rate : {"0", "100"}) {
-        const std::filesystem::path output = scratch.path() / (std::string("results") + rate),
-                                    report = scratch.path() / (std::string("report") + rate);
+    for (const auto& [rate, signal] : {std::pair{"0", "INT"}, {"100", "INT"}, {"100", "TERM"}}) {
+        const std::filesystem::path output = scratch.path() / (std::string("results") + rate + signal),
+                                    report = scratch.path() / (std::string("report") + rate + signal);
         const std::string file = word(output);
         const std::string command = "touch " + file + "; " + word(LIVE) + " --backend " +
                                     sluice_test::backend + small + " --frames 1000000 --rate " + rate +
                                     " --output " + file + " --json " + word(report) +
                                     " >/dev/null & while kill -0 $! && [ \"$(wc -l <" + file +
-                                    ")\" -lt 9 ]; do sleep 0.02; done; kill -INT $! && wait $!";
+                                    ")\" -lt 9 ]; do sleep 0.02; done; kill -" + signal + " $! && wait $!";
         REQUIRE(std::system(command.c_str()) == 0);
         const Bytes bytes = sluice_test::contents(report);
         const json run = json::parse(bytes.begin(), bytes.end()).at("runs")[0];
@@ -232,6 +232,7 @@ TEST_CASE("live loses no finished frame at Ctrl-C") {
 TEST_CASE("live refuses what it cannot do in one sentence") {
     const ScratchFolder scratch;
     program.check_refused(" --rate 0", "--rate: expected --frames with 0");
+    program.check_refused(" --frames 3 --seconds 2", "--seconds: expected without --frames");
     program.check_refused(" --cameras 0", "--cameras: expected a whole number from 1 to 64");
     program.check_refused(" --decoder hand", "--decoder: expected cpu or gpu, not \"hand\"");
     program.check_refused(" --data " + word(scratch.path()),

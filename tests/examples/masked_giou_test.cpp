@@ -218,6 +218,10 @@ TEST_CASE("masked_giou says in one line what is wrong") {
     program.check_refused(" --formula mine", "article or torchvision");
     program.check_refused(" --predictions int8", "float32, bfloat16 or float16");
     program.check_refused(" --precision half", "bfloat16, tf32 or float32");
+    program.check_refused(" --part losses --side 32", "--side: is for --part forward alone");
+    program.check_refused(" --part work --formula article", "--formula: is for --part losses alone");
+    program.check_refused(" --boxes 5" + digits, "--boxes: is for --part losses, work and forward alone");
+    program.check_refused(" --workers 2", "--workers: is for --part train alone, which this does not run");
     program.check_refused(" --boxes 0", "--boxes");
     program.check_refused(" --boxes 257", "from 1 to 256");
     // Before the parts that do not need it have run.

@@ -19,6 +19,7 @@ struct Parsed {
     std::optional<int> exit_code;
     CommonOptions options;
     std::string depth;
+    std::string saved;
     std::string out;
     std::string err;
 };
@@ -29,6 +30,7 @@ Parsed parse(const std::vector<std::string>& arguments) {
     add_common_options(app, parsed.options, {"8", "100", "10"});
     add_option(app, "--depth", "TEXT", "an option of the example's own",
                [&parsed](const std::string& text) { parsed.depth = text; });
+    add_written_file(app, "--save", parsed.saved, "a file of the example's own");
     std::vector<const char*> argv{"/usr/bin/frozen_encoder"};
     for (const std::string& argument : arguments)
         argv.push_back(argument.c_str());
@@ -154,6 +156,10 @@ TEST_CASE("wrong options get one sentence and exit code 2") {
           "/nowhere/out.json: cannot be written: there is no folder /nowhere");
     CHECK(complaint({"--json", "/tmp"}) == "/tmp: cannot be written: Is a directory");
     CHECK(!complaint({"--json", ""}).empty());
+    CHECK(complaint({"--json", "out", "--save", "./out"}) ==
+          "--save: expected another file than --json writes, not \"./out\"");
+    CHECK_FALSE(parse({"--json", "out", "--save", "out2"}).exit_code.has_value());
+    CHECK_FALSE(parse({"--json", "/dev/null", "--save", "/dev/null"}).exit_code.has_value());
     CHECK(complaint({"--fast"}) == "unknown option \"--fast\"; --help lists the options");
     CHECK(complaint({"serial"}) == "unknown argument \"serial\"; --help lists the options");
     CHECK(complaint({"--batch"}) == "--batch: expected a value after it");

@@ -284,6 +284,7 @@ TEST_CASE("resnet18 says in one line what is wrong") {
     program.check_refused(" --rate 0.1", "--rate: expected published or falling, not \"0.1\"");
     program.check_refused(" --stored-channels 2", "--stored-channels: expected a whole number from 3 to 8");
     program.check_refused(" --epochs 1 --steps 2", "--steps: expected no --epochs with it");
+    program.check_refused(" --inference --images 9", "--images: expected no --inference with it");
     program.check_refused(" --inference --rung 3", "--rung: expected no --inference with it");
     program.check_refused(" --inference --schedule overlapped",
                           "--schedule: expected serial, graphed or all");
@@ -294,6 +295,8 @@ TEST_CASE("resnet18 says in one line what is wrong") {
     if (on_host()) {
         program.check_refused(" --precision float16", "--precision: expected --backend cuda for float16");
         program.check_refused(" --kernels", "--kernels: expected --backend cuda");
+        program.check_refused(" --plans plans", "--plans: expected --backend cuda");
+        program.check_refused(" --fuse-statistics", "--fuse-statistics: expected --backend cuda");
     }
 }
 

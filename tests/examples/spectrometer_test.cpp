@@ -206,6 +206,34 @@ TEST_CASE("spectrometer refuses samples without a power, with and without a pict
     }
 }
 
+TEST_CASE("a run that ends early leaves the spectra of the run before, and nothing beside them") {
+    const ScratchFolder scratch;
+    Bytes bytes = file_of<float>(parts(blocks * block), 1.0F / 128);
+    const float none = std::numeric_limits<float>::quiet_NaN();
+    std::memcpy(&bytes[2 * (blocks * block - 1) * sizeof none], &none, sizeof none); // in the last block
+    const std::string input = scratch.file("samples", bytes);
+    for (const std::string name : {"a.npy", "a.csv"}) {
+        const Bytes before{'o', 'l', 'd'};
+        const std::string output = scratch.file(name, before);
+        program.check_refused(brief + " --schedule serial --format float32 --input " + input + " --output " +
+                                  output,
+                              input + ": sample 1,439: expected numbers from -1e12 to 1e12, found nan");
+        CHECK(sluice_test::contents(output) == before);
+        std::filesystem::remove(output);
+        CHECK(scratch.files() == 1);
+    }
+}
+
+TEST_CASE("spectrometer says that its spectra cannot be written") {
+    if (!std::filesystem::exists("/dev/full"))
+        return;
+    const ScratchFolder scratch;
+    const std::string link = scratch.path() / "full.npy";
+    std::filesystem::create_symlink("/dev/full", link);
+    program.check_refused(brief + " --samples 1000 --output " + link,
+                          link + ": cannot be written: No space left on device");
+}
+
 TEST_CASE("spectrometer says that its output cannot be written") {
     const char* const full = "/dev/full";
     if (!std::filesystem::exists(full))

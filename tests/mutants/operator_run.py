@@ -211,13 +211,13 @@ def judge(number, change, programs, budget):
 
 def chosen_changes(sources, options, seed, reached=None):
     """A share of those that compile, and that are not made at compile time alone."""
-    former = pathlib.Path(options.again).read_text() if options.again else ""
+    former = options.again
     order = sorted(sources.changes)
     random.Random(seed).shuffle(order)
     wanted = [number for number in order if re.search(options.only, sources.changes[number].where())
               and re.search(options.kind, sources.changes[number].kind) and number not in sources.dropped
               and (reached is None or number in reached or not sources.changes[number].at_compile_time)]
-    if former:
+    if former is not None:
         return [number for number in wanted if re.search(r"^(?:SURVIVED|NOT REACHED)  " + re.escape(bare(sources.changes[number].where())),
                                                          re.sub(r"(?m)^((?:SURVIVED|NOT REACHED)  \S+?):\d+:", r"\1:", former), re.M)]
     return wanted[:options.count]

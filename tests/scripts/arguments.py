@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests what the scripts in .ci and tests/fresh_root.sh say of wrong arguments: one sentence, and exit code 2. They run in copies, where
+"""Tests what the scripts say of wrong arguments: one sentence, and exit code 2. Those in .ci and tests/fresh_root.sh run in copies, where
 what they would install, build or run are scripts that do nothing. arguments.py ROOT"""
 
 import os
@@ -79,10 +79,41 @@ class Arguments(unittest.TestCase):
 
     def test_others(self):
         self.check_refused(".ci/sanitizers", ["asan"], "expected no arguments, found 'asan'")
+        self.check_refused(".ci/python", ["soon"], "expected no arguments, found 'soon'")
         self.check_refused(".ci/variant", [], "expected the name of a variant, found ''")
         self.check_refused(".ci/variant", ["gcc"], "expected the name of a variant, found 'gcc'")
         self.check_refused(".ci/variant", ["clang", "quickly"],
                            "expected the name of a variant, and behind clang nothing or beside_toolkit_test, found 'clang quickly'")
+
+    def test_bench(self):
+        shutil.copytree(ROOT / "bench", self.copy / "bench")
+        for arguments in (["--chek"], ["--check", "soon"]):
+            self.check_refused("bench/submit_files.sh", arguments, f"expected --check or nothing, found '{' '.join(arguments)}'")
+            self.check_refused("bench/compile_cost.sh", arguments,
+                               f"expected --check, --renew or nothing, found '{' '.join(arguments)}'")
+        for option in ([], ["--lanes"]):
+            self.check_refused("bench/figures.sh", [*option, "nowhere", "out", "ports"],
+                               "BUILD: expected the folder of a build, found 'nowhere'")
+
+    def check_python(self, name, arguments, sentence):
+        """Of a script that tells how it is used as well."""
+        done = subprocess.run([sys.executable, ROOT / name, *arguments], capture_output=True, text=True, check=False, timeout=60)
+        with self.subTest(script=name, arguments=arguments, stderr=done.stderr):
+            self.assertEqual(done.returncode, 2)
+            self.assertEqual(done.stderr.splitlines()[-1], f"{Path(name).name}: {sentence}")
+
+    def test_python(self):
+        for name in ("links", "maps", "promises"):
+            self.check_python(f"tests/docs/{name}.py", [], "error: the following arguments are required: root")
+            self.check_python(f"tests/docs/{name}.py", [".", "all"], "error: unrecognized arguments: all")
+        self.check_python("tests/mutate.py", ["--only", "("], "error: argument --only: expected a regular expression, found '(': "
+                          "missing ), unterminated subpattern at position 0")
+        self.check_python("tests/mutate.py", ["-j", "0"],
+                          "error: argument -j/--jobs: expected a whole number of at least 1, found '0'")
+        self.check_python("tests/mutate.py", ["--again", "/nowhere"], "error: argument --again: expected a former output, "
+                          "found '/nowhere': [Errno 2] No such file or directory: '/nowhere'")
+        self.check_python("tests/mutate.py", ["--kind", "logic"], "error: --kind: expected it with --operators")
+        self.check_python("tests/mutate.py", ["--operators", "--class", "race"], "error: --class: expected it without --operators")
 
     def test_fresh_root(self):
         for option, value in (("--root", "the name of a root"), ("--hide", "a pattern"), ("--folder", "a name"),

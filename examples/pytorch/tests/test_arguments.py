@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 import sluice
+
+
+def fake(tensor):
+    return FakeTensorMode().from_tensor(tensor)
+
 
 VALUES, OFFSETS = torch.rand(10), torch.tensor([0, 3, 3, 10])
 BY_ROW = {"row_sum": sluice.row_sum, "row_mean": sluice.row_mean, "row_max": sluice.row_max, "row_min": sluice.row_min,
@@ -27,6 +33,9 @@ WRONG = {  # values, offsets, and what is said of them
     "nested, with another uneven dimension": (
         torch.nested.nested_tensor([torch.rand(2, 9), torch.rand(3, 9)], layout=torch.jagged).transpose(1, 2), None,
         "dimension 2 of the nested tensor is the uneven one, expected dimension 1: transpose(1, 2)"),
+    "bits": (torch.zeros(10, dtype=torch.uint8).view(torch.bits8), OFFSETS, "values is of bits8, expected numbers"),
+    "not all fake": (fake(VALUES), OFFSETS, "offsets is not fake, expected a FakeTensor, as values is one"),
+    "with fake offsets": (torch.rand(10, 2), fake(OFFSETS), "values is not fake, expected a FakeTensor, as offsets is one"),
     "nested offsets": (VALUES, torch.nested.nested_tensor([OFFSETS], layout=torch.jagged), "offsets is a nested tensor"),
 }
 BOXES = torch.tensor([[0.0, 0.0, 1.0, 1.0]]).expand(10, 4)
@@ -135,6 +144,13 @@ SENTENCES = {
     "sluice.augment: mean is tensor(..., device='meta', size=(3,)), expected real numbers": augment(mean=torch.rand(3, device="meta")),
     "sluice.augment: std is of layout torch.sparse_coo, expected a dense tensor": augment(std=torch.rand(3).to_sparse()),
     "sluice.augment: seed is tensor([3, 4]), expected an integer": augment(seed=torch.tensor([3, 4])),
+    "sluice.augment: images is of bits8, expected numbers": lambda: sluice.augment(IMAGES.view(torch.bits8), IDS),
+    "sluice.giou_loss: predictions is of bits16, expected numbers": lambda: sluice.giou_loss(BOXES.half().contiguous().view(torch.bits16),
+                                                                                       BOXES, OFFSETS),
+    "sluice.row_expand: of_rows is of uint1, expected numbers": lambda: sluice.row_expand(torch.empty(3, dtype=torch.uint1), OFFSETS, 10),
+    "sluice.giou_loss: targets is not fake, expected a FakeTensor, as predictions is one": lambda: sluice.giou_loss(
+        fake(BOXES), BOXES, OFFSETS),
+    "sluice.augment: samples is not fake, expected a FakeTensor, as images is one": lambda: sluice.augment(fake(IMAGES), IDS),
 }
 
 
@@ -150,6 +166,14 @@ def says(sentence, work):
 def test_wrong_rows(name, wrong):
     values, offsets, sentence = WRONG[wrong]
     says(f"sluice.{name}: {sentence}", lambda: BY_ROW[name](values, offsets))
+
+
+@pytest.mark.parametrize("name", ["row_sum", "row_mean", "row_max", "row_min", "row_softmax", "row_sort"])
+def test_fake_rows(name):
+    found = BY_ROW[name](fake(VALUES), [0, 3, 3, 10])  # a list is of any kind
+    expected = BY_ROW[name](VALUES, [0, 3, 3, 10])
+    for a, b in zip(*[each if isinstance(each, tuple) else (each,) for each in (found, expected)]):
+        assert (a.shape, a.dtype, isinstance(a, FakeTensor)) == (b.shape, b.dtype, True)
 
 
 @pytest.mark.filterwarnings("ignore")

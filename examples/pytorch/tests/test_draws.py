@@ -97,3 +97,5 @@ def test_a_loop_of_fake_tensors(schedule):
     with FakeTensorMode():
         run = sluice.pipeline(lambda x: x + 1, schedule=schedule, device="cpu")
         assert [x.shape for x in run([torch.ones(3, 2)] * 6)] == [(3, 2)] * 6
+        with pytest.raises(TypeError, match="a FakeTensor has no numbers that could be compared; expected real tensors"):
+            list(sluice.pipeline(lambda x: x + 1, schedule=schedule, device="cpu", verify=True)([torch.ones(3, 2)] * 6))

@@ -126,10 +126,25 @@ def attributed(h, y):
     return given
 
 
+def generated(h, y):
+    """One that has begun, within another."""
+    def inner():
+        yield 0
+        yield from (h, y)
+
+    def outer():
+        yield from inner()
+
+    made = outer()
+    next(made)
+    return made
+
+
 OBJECTS = {"attributes": Out, "slots": Slotted, "a closure": lambda h, y: lambda: (h, y), "a deque": lambda h, y: deque([h, y]),
            # A deque is a container of PyTorch's, whose tensors are copied.
            "a distribution": lambda h, y: [torch.distributions.Normal(h, 1.0), y], "in another": lambda h, y: {"out": [Out(Out(h, 1), y)]},
-           "a tensor": attributed}
+           "a tensor": attributed, "a dictionary's keys": lambda h, y: {h: 1, (y, 2): [0]}, "keys of one in an object": lambda h, y: Out({h: 1}, y),
+           "a generator": generated, "an iterator": lambda h, y: zip([h, y], [1, 2]), "a view": lambda h, y: {1: h, 2: y}.values()}
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of MaskedTensors")

@@ -170,6 +170,9 @@ def test_an_early_stop_and_an_error(device):
             x = 1 / 0
     with pytest.raises(ValueError, match="slots is 1, expected an integer of 2 or more"):
         sluice.prefetch(data, device, 1)
+    for make in (lambda slots: sluice.prefetch(data, device, slots), lambda slots: sluice.pipeline(len, device=device, slots=slots)):
+        with pytest.raises(ValueError, match="slots is 1048577, expected at most 1048576"):
+            make(2 ** 20 + 1)
 
 
 @pytest.mark.parametrize("slots", [2, 3, 4])

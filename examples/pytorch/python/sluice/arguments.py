@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import operator
 import os
+import re
 import sys
 import warnings
 from typing import Any, Callable, Optional, Sequence, Union
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn.parameter import UninitializedTensorMixin
 
 Offsets = Union[torch.Tensor, Sequence[int]]
 NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
 PACKAGE = os.path.dirname(__file__) + os.sep
 NUMBERLESS = (UninitializedTensorMixin, getattr(getattr(torch, "masked", None), "MaskedTensor", UninitializedTensorMixin))
+# What the operators' side of PyTorch, its stable ABI, does not know: raw bits, and numbers that share a byte.
+RAW = frozenset(kind for kind in vars(torch).values() if isinstance(kind, torch.dtype) and re.fullmatch(
+    r"torch\.(bits\d+(x\d+)?|u?int[1-7]|quint\w+|qint\w+|float4_\w+)", str(kind)))
 INTEGERS = (torch.int32, torch.int16, torch.int8, torch.uint8, torch.uint16, torch.uint32, torch.uint64)
 
 
@@ -55,20 +60,34 @@ def flag_of(name: str, argument: str, value: Any, error: type[Exception] = TypeE
 
 
 def require_tensors(name: str, **given: object) -> None:
-    """Dense ones, or nested, of one device."""
+    """Dense ones, or nested, of numbers, on one device."""
     where: Any = None
+    ordinary = True
     for argument, value in given.items():
         if not isinstance(value, torch.Tensor):
             raise RuntimeError(f"sluice.{name}: {argument} is {named(type(value))}, expected a tensor")
         if value.layout is not torch.strided or value.is_quantized:
             require_dense(name, argument, value)
+        if value.dtype in RAW:
+            raise RuntimeError(f"sluice.{name}: {argument} is of {str(value.dtype)[6:]}, expected numbers")
         if type(value) is not torch.Tensor:
             require_numbers(name, argument, value)
+            ordinary = False
         device = value.device
         if where is None:
             where, other = device, argument
         elif device != where:
             refuse_device(name, argument, device, other, where)
+    if not ordinary:
+        require_all_fake(name, given)
+
+
+def require_all_fake(name: str, given: dict) -> None:
+    """Or none, of tensors that have a shape and no numbers: unless their mode takes others, PyTorch says nothing of the arguments."""
+    fake = [argument for argument, value in given.items() if isinstance(value, FakeTensor) and not value.fake_mode.allow_non_fake_inputs]
+    for argument, value in given.items() if fake else ():
+        if type(value) in (torch.Tensor, torch.nn.Parameter) and not torch._C._functorch.is_functorch_wrapped_tensor(value):
+            raise RuntimeError(f"sluice.{name}: {argument} is not fake, expected a FakeTensor, as {fake[0]} is one")
 
 
 def require_numbers(name: str, argument: str, value: torch.Tensor) -> None:
@@ -162,12 +181,15 @@ def offsets_of(name: str, offsets: Offsets, like: torch.Tensor, other: str = "va
         made = of_list(offsets)
         if made is None:
             raise RuntimeError(f"sluice.{name}: offsets is {shown(offsets)}, expected a tensor or a list of integers")
+        if isinstance(like, FakeTensor) and not isinstance(made, FakeTensor):
+            made = like.fake_mode.from_tensor(made)
         return made.to(like.device)
     if offsets.layout is not torch.strided or offsets.is_nested:
         require_dense(name, "offsets", offsets)
         raise RuntimeError(f"sluice.{name}: offsets is a nested tensor, expected where each row begins")
-    if type(offsets) is not torch.Tensor:
+    if type(offsets) is not torch.Tensor or type(like) is not torch.Tensor:
         require_numbers(name, "offsets", offsets)
+        require_all_fake(name, {other: like, "offsets": offsets})
     if offsets.device != like.device:
         refuse_device(name, "offsets", offsets.device, other, like.device)
     if offsets.dtype in INTEGERS:

@@ -57,7 +57,11 @@ class Form:
         for leaf in leaves_of(outputs):
             if not isinstance(leaf, (torch.Tensor, float, complex, enum.Enum, *SCALARS)):
                 return f"it returns an object of the type {type(leaf).__name__}, which is made anew for each batch"
-        for tensor in tensors_of(outputs):
+        others: list[Any] = []
+        tensors = tensors_of(outputs, others)
+        if any(map(tensors_of, others)):
+            return "it returns a dictionary whose keys are tensors, which is made anew for each batch"
+        for tensor in tensors:
             if tensor.requires_grad and not (is_last and watch.backward and tensor.dim() == 0):
                 return f"what it returns {history}"
         if torch.is_autocast_enabled(device.type) and torch.is_autocast_cache_enabled() and reach.leaves():

@@ -14,6 +14,7 @@ from sluice.pipelines.trees import held_by, is_ordinary, map_batch, version_of
 
 
 NEVER_ASKED: Any = object()
+MOST_SLOTS = 2 ** 20  # as the C++ library takes: more exhaust the host's memory before there is a batch
 
 
 class Slot:
@@ -253,4 +254,6 @@ def checked_slots(name: str, slots: Optional[int], least: int, default: int) -> 
     slots = default if slots is None else slots
     if not is_integer(slots) or slots < least:
         raise ValueError(f"sluice.{name}: slots is {shown(slots)}, expected an integer of {least} or more")
+    if slots > MOST_SLOTS:
+        raise ValueError(f"sluice.{name}: slots is {shown(slots)}, expected at most {MOST_SLOTS}")
     return int(slots)

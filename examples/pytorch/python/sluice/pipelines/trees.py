@@ -10,13 +10,15 @@ import collections
 import copy
 import dataclasses
 import functools
+import gc
 import operator
 import sys
 import types
-from collections.abc import Mapping, MutableMapping, MutableSequence
-from typing import Any, Callable, Iterator, NamedTuple, Optional
+from collections.abc import Iterator, Mapping, MappingView, MutableMapping, MutableSequence
+from typing import Any, Callable, NamedTuple, Optional
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree
 
 from sluice.arguments import named, warn
@@ -236,6 +238,8 @@ def tensors_of(tree: Any, others: Optional[list] = None) -> list[torch.Tensor]:
             if others is not None and type(tree) not in CHILDLESS:
                 others.append(tree)
             return found
+        if others is not None:
+            others += keys_of(tree)
         tree = kind.values(tree)
     for value in tree:
         if isinstance(value, torch.Tensor):
@@ -248,9 +252,15 @@ def tensors_of(tree: Any, others: Optional[list] = None) -> list[torch.Tensor]:
     return found
 
 
+def keys_of(tree: Any) -> list:
+    """Those of a mapping that may be, or hold, tensors."""
+    return [key for key in tree if isinstance(key, torch.Tensor) or type(key) not in CHILDLESS] if isinstance(tree, Mapping) else []
+
+
 def held_by(tree: Any) -> list[torch.Tensor]:
-    """All tensors, and those in objects that are no containers, tensors too: attributes, slots, closures of functions. Modules and
-    optimizers are the program's, whatever becomes of the batch."""
+    """All tensors, and those in objects that are no containers, tensors too: attributes, slots, closures of functions, keys of
+    dictionaries, and what a generator or another iterator still has to give. Modules and optimizers are the program's, whatever becomes
+    of the batch."""
     rest: list[Any] = []
     found = tensors_of(tree, rest)
     for tensor in found:
@@ -270,7 +280,7 @@ def held_by(tree: Any) -> list[torch.Tensor]:
         elif type(held) not in CHILDLESS and not isinstance(held, THE_PROGRAMS) and id(held) not in seen:
             seen.add(id(held))
             kind = kind_of(held)
-            rest += parts_of_object(held) if kind is None else kind.values(held)
+            rest += parts_of_object(held) if kind is None else [*keys_of(held), *kind.values(held)]
     return found
 
 
@@ -281,6 +291,11 @@ def parts_of_object(held: Any) -> list:
         return [cell.cell_contents for cell in held.__closure__ or () if cell != types.CellType()] + list(held.__defaults__ or ())
     if isinstance(held, types.MethodType):
         return [held.__self__, held.__func__]
+    if isinstance(held, types.GeneratorType):
+        frame = held.gi_frame  # none once it has ended
+        return [held.gi_yieldfrom, *frame.f_locals.values()] if frame is not None else []
+    if isinstance(held, Iterator) and type(held).__module__ in ("builtins", "itertools") or isinstance(held, MappingView):
+        return gc.get_referents(held)  # such as `zip` of two lists, which Python has no other words for
     if isinstance(held, functools.partial):
         return [held.func, *held.args, *held.keywords.values()]
     parts = list(attribute_of(held, "__dict__", {}).values())
@@ -323,6 +338,8 @@ def version_of(tensor: torch.Tensor) -> int:
 
 def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
     """NaNs of the same bits are the same."""
+    if isinstance(a, FakeTensor) or isinstance(b, FakeTensor):
+        raise TypeError("a FakeTensor has no numbers that could be compared; expected real tensors, or a loop that verifies nothing")
     if a.layout != b.layout or a.is_nested != b.is_nested or a.dtype != b.dtype:
         return False
     if not is_plain(a) or a.is_quantized or is_masked(a):  # which has no bytes that PyTorch would look at
