@@ -281,14 +281,15 @@ public:
     /// of live input gives its newest then. Throws `Error` as `submit` does.
     void wait_for_room() { core_.wait_for_room(); }
 
-    /// Orders all batches submitted later after what is on `stream`, the caller's, now.
+    /// Orders all batches submitted later after what is on `stream`, the caller's, now. As all calls but a destructor's, refused
+    /// with an `Error`, which changes nothing, while that stream or one given to a stage is being captured.
     void wait_for(BasicStreamRef<backend> stream) { core_.wait_for(stream); }
 
     /// Sees that all submitted batches are on their way, and orders later work on external streams after them.
     /// Does not wait for the device. Throws `Error` for a known fault.
     void flush() { core_.flush(); }
 
-    /// The same, and orders later work on `stream`, the caller's, after them too.
+    /// The same, and orders later work on `stream`, the caller's, after them too. `stream` is not being captured.
     void flush(BasicStreamRef<backend> stream) { core_.flush(stream); }
 
     /// Waits until all submitted batches have passed all stages. Throws `Error` for any fault of their work.
