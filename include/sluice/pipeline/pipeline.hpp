@@ -307,7 +307,7 @@ public:
     /// Those of them that are seen to be through all stages: each one where `PipelineOptions::in_flight` is less than 64, or
     /// else up to a quarter of that later, or up to 64 where none was given; all of them after `finish`. Asks the device, and waits for nothing. Asked again with nothing
     /// submitted in between, it looks at all, and sends those that are held on their way, as `flush` does. Throws `Error` for a
-    /// known fault.
+    /// known fault, and where the pipeline has failed.
     std::size_t completed() { return core_.completed(); }
 
     /// Times that `try_submit` has taken no batch, since then.

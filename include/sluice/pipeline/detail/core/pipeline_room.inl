@@ -55,21 +55,18 @@ void PipelineCore<B>::mark_end() {
 template <Backend B>
 std::size_t PipelineCore<B>::completed() {
     const Call call(*this, "completed");
+    require_sound("completed", true); // or a loop until all are through would have no end
     InFlight<B>& in_flight = parts_->in_flight;
-    if (!failure_) {
-        if (any_external_) [[unlikely]]
-            require_not_captured("completed");
-        or_fail([&] {
-            in_flight.look(core_);
-            // A caller that asks again, with nothing submitted in between, waits for what is held, or not looked at yet.
-            const bool again = std::exchange(counted_at_, submitted_) == submitted_;
-            if (again && in_flight.completed() < submitted_ && !in_flight.any()) {
-                hand_on();
-                mark_end();
-            }
-        });
-        room_until_ = in_flight.completed() + in_flight.limit();
-    }
+    or_fail([&] {
+        in_flight.look(core_);
+        // A caller that asks again, with nothing submitted in between, waits for what is held, or not looked at yet.
+        const bool again = std::exchange(counted_at_, submitted_) == submitted_;
+        if (again && in_flight.completed() < submitted_ && !in_flight.any()) {
+            hand_on();
+            mark_end();
+        }
+    });
+    room_until_ = in_flight.completed() + in_flight.limit();
     return in_flight.completed();
 }
 
