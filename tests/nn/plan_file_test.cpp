@@ -1,5 +1,7 @@
 // The file that keeps plans of convolutions, and what a build without cuDNN says.
+#include <filesystem>
 #include <fstream>
+#include <string>
 
 #include <nn/dnn/cudnn.hpp>
 #include <nn/dnn/detail/plan_file.hpp>
@@ -49,9 +51,28 @@ TEST_CASE("plan file: lines that are no plans are left out, and an empty path ke
 TEST_CASE("plan file: one that cannot be written is refused in one sentence") {
     nn::detail::PlanFile file("/nowhere/plans.txt");
     CHECK(error_of([&] { file.put("key", "name"); }) ==
-          "plan file: /nowhere/plans.txt.part cannot be written");
+          "plan file: cannot write '/nowhere/plans.txt': No such file or directory");
     CHECK(error_of([&] { file.put("a\tkey", "name"); }) ==
           "plan file: a key or a name holds a tab or a line break; expected neither");
+}
+
+TEST_CASE("plan file: a link stays, and what it names is written, a device too") {
+    const ScratchFolder scratch;
+    const std::filesystem::path link = scratch.path() / "plans.txt", target = scratch.path() / "kept";
+    std::ofstream(target) << "a\tone\n";
+    std::filesystem::create_symlink(target, link);
+    nn::detail::PlanFile(link.string()).put("b", "two");
+    CHECK(std::filesystem::is_symlink(link));
+    const nn::detail::PlanFile kept(target.string());
+    REQUIRE(kept.find("a") != nullptr);
+    REQUIRE(kept.find("b") != nullptr);
+    CHECK(*kept.find("b") == "two");
+
+    std::filesystem::remove(link);
+    std::filesystem::create_symlink("/dev/null", link);
+    nn::detail::PlanFile(link.string()).put("b", "two");
+    CHECK(std::filesystem::read_symlink(link) == "/dev/null");
+    CHECK(std::filesystem::is_character_file("/dev/null"));
 }
 
 #if !NN_HAS_CUDNN

@@ -184,4 +184,26 @@ TEST_CASE("empty: what is run to compare schedules") {
                                             [](auto run) { (void)verify_schedules(run, StressRuns{}); });
 }
 
+TEST_CASE("empty: a null pointer in the place of a name or a path") {
+    const char* const none = nullptr;
+    const auto stage = [](Ref, const int&) {};
+    for (const std::string& text : {text_of([&] {
+                                        Stage{nullptr, stage};
+                                    }),
+                                    text_of([&] {
+                                        Stage{none, stage};
+                                    }),
+                                    text_of([&] {
+                                        Stage{none, stage, StageOptions<B>{.lanes = 2}};
+                                    })})
+        CHECK(text == "a stage's name is a null pointer; expected a string");
+    CHECK(Stage{"", stage}.name().empty());
+    const std::string named = "named";
+    CHECK(Stage{named, stage}.name() == named);
+
+    const BasicGraphBuilder<B> builder;
+    CHECK(text_of([&] { builder.graph().write_dot(none); }) ==
+          "write_dot: the path is a null pointer; expected a string");
+}
+
 } // namespace pipeline_empty

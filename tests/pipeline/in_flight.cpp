@@ -350,6 +350,27 @@ TEST_CASE("in_flight: a call that looks for room, or for a batch that was read, 
         });
         CHECK(contains_all(asked, {"no more"}));
         CHECK(asking.failed());
+        CHECK(contains(text_of([&] { (void)asking.completed(); }),
+                       "completed: the pipeline has failed before"));
+
+        // A loop until all are through ends, also where a handle has met the fault before it began, and could not throw it.
+        calls = 0;
+        AnyPipeline<PinnedBuffer<int, B>, B> dropped(
+            Stages{Stage{"fails",
+                         [&](Ref stream, const PinnedBuffer<int, B>&) {
+                             if (++calls == 3)
+                                 stream.enqueue([] { throw Error("no more"); });
+                         }}},
+            Slots<>{}, options);
+        const PinnedBuffer<int, B> batch(1);
+        CHECK(contains(text_of([&] {
+                           for (int number = 0; number < 3; ++number) {
+                               const BatchRead gone = dropped.submit(batch);
+                           }
+                           for (int time = 0; time < 1000; ++time)
+                               (void)dropped.completed();
+                       }),
+                       "no more"));
     }
 }
 

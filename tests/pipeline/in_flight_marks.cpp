@@ -1,6 +1,8 @@
 // Exactly how many batches a pipeline takes, and how many it knows to be through, for each number that are.
-#include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -16,16 +18,54 @@ using namespace sluice;
 
 namespace {
 
+// A number that threads wait for, asleep: one that yields gives whatever else runs on the machine a slice of time each time.
+class Count {
+public:
+    void operator=(int value) {
+        const std::lock_guard lock(mutex_);
+        value_ = value;
+        changed_.notify_all();
+    }
+    void operator++() {
+        const std::lock_guard lock(mutex_);
+        ++value_;
+        changed_.notify_all();
+    }
+    operator int() const {
+        const std::lock_guard lock(mutex_);
+        return value_;
+    }
+    void await_more_than(int value) const {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return value_ > value; });
+    }
+
+private:
+    mutable std::mutex mutex_;
+    mutable std::condition_variable changed_;
+    int value_ = 0;
+};
+
+// Asks again and again until `holds()`: at first at once, since what ends a task's event comes right behind the task.
+template <class Condition>
+void poll_until(const Condition& holds) {
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point soon = Clock::now() + std::chrono::microseconds(20);
+    while (!holds()) {
+        if (Clock::now() > soon)
+            std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+}
+
 // A stage whose work on batch `number` ends when more than `number` are allowed to, and one that does not wait.
 struct Held {
-    std::atomic<int> allowed{0}, done{0};
+    Count allowed, done;
 
     // Where its lanes overlap, by the batch's number; otherwise one after the other, which can be replayed.
     auto gated(bool by_number) {
         return [this, by_number](HostStreamRef stream, const int& batch) {
             stream.enqueue([this, of = by_number ? batch : -1] {
-                while ((of < 0 ? done.load() : of) >= allowed)
-                    std::this_thread::yield();
+                allowed.await_more_than(of < 0 ? done : of);
                 ++done;
             });
         };
@@ -39,7 +79,8 @@ struct Held {
 // where none was asked for (0), every half of 128.
 template <class Pipeline>
 void walk(Pipeline& pipeline, Held& held, std::size_t asked, bool by_number) {
-    held.allowed = held.done = 0;
+    held.allowed = 0;
+    held.done = 0;
     const std::size_t limit = asked == 0 ? 128 : asked;
     const std::size_t base = pipeline.submitted(), stride = asked == 0 ? 64 : limit < 64 ? 1 : limit / 4;
     const auto fill = [&] {
@@ -53,8 +94,9 @@ void walk(Pipeline& pipeline, Held& held, std::size_t asked, bool by_number) {
         CAPTURE(through);
         ++held.allowed;
         const std::size_t known = base + through / stride * stride;
-        while (pipeline.completed() < known || held.done < held.allowed)
-            std::this_thread::yield();
+        CHECK(pipeline.completed() <= known); // asked while the work may be under way
+        held.done.await_more_than(held.allowed - 1);
+        poll_until([&] { return pipeline.completed() >= known; });
         CHECK(pipeline.completed() == known);
         fill();
         CHECK(pipeline.completed() == known);
@@ -85,7 +127,7 @@ TEST_CASE("in_flight: stages that keep up are not asked about before a batch is 
         for (const bool each_stage : {false, true}) {
             CAPTURE(std::string(to_string(schedule)));
             CAPTURE(each_stage);
-            std::atomic<int> done{0};
+            Count done;
             int before = 0, late = 0;
             const auto work = [&](BasicStreamRef<B> stream, const int&) {
                 late += Asked::times != before;
@@ -98,8 +140,7 @@ TEST_CASE("in_flight: stages that keep up are not asked about before a batch is 
             for (int batch = 0; batch < 1000; ++batch) {
                 before = Asked::times;
                 pipeline.submit(0);
-                while (done <= batch)
-                    std::this_thread::yield();
+                done.await_more_than(batch);
             }
             CHECK(late == 0);
             CHECK(Asked::times > 0);
@@ -173,41 +214,36 @@ TEST_CASE("in_flight: the same of one stage with a slot, and of batches that are
             CHECK(pipeline.completed() == 0); // Asked again, it would send them on their way.
             CHECK(held.done == 0);            // They are held.
             CHECK(pipeline.try_submit(0));
-            while (held.done < 3)
-                std::this_thread::yield();
+            held.done.await_more_than(2);
             CHECK(pipeline.completed() < 4);
             held.allowed = 4;
-            while (pipeline.completed() < 4)
-                std::this_thread::yield();
+            poll_until([&] { return pipeline.completed() >= 4; });
             CHECK(held.done == 4);
         }
     }
 }
 
 TEST_CASE("in_flight: a batch is not through before a CPU stage on a thread of its own is done with it") {
-    std::atomic<int> allowed{0};
+    Count allowed;
     int seen = 0;
     Pipeline pipeline{Stages{Stage{"device", [](BasicStreamRef<test::Apart>, const int&,
                                                 PinnedBuffer<int, test::Apart>&) {}},
                              Stage{"host",
                                    [&](const PinnedBuffer<int, test::Apart>&) {
-                                       while (seen >= allowed)
-                                           std::this_thread::yield();
+                                       allowed.await_more_than(seen);
                                        ++seen;
                                    }}},
                       Slots{[](int) { return PinnedBuffer<int, test::Apart>(1); }},
                       PipelineOptions{.in_flight = 2}};
     for (int batch = 0; batch < 6; ++batch) {
         CAPTURE(batch);
-        while (!pipeline.try_submit(batch))
-            std::this_thread::yield();
+        poll_until([&] { return pipeline.try_submit(batch).has_value(); });
         if (batch == 0)
             CHECK(pipeline.try_submit(batch));
         CHECK_FALSE(pipeline.try_submit(batch));
         CHECK(pipeline.completed() == static_cast<std::size_t>(batch));
         ++allowed;
-        while (pipeline.completed() == static_cast<std::size_t>(batch))
-            std::this_thread::yield();
+        poll_until([&] { return pipeline.completed() > static_cast<std::size_t>(batch); });
     }
     ++allowed;
     pipeline.finish();

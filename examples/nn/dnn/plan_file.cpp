@@ -1,10 +1,10 @@
 #include <nn/dnn/detail/plan_file.hpp>
 
-#include <filesystem>
 #include <fstream>
 #include <utility>
 
 #include <sluice/backend/error.hpp>
+#include <sluice/report/detail/write_file.hpp>
 
 namespace nn::detail {
 
@@ -39,19 +39,10 @@ void PlanFile::put(const std::string& key, const std::string& name) {
 }
 
 void PlanFile::write() const {
-    // Renamed when it is whole, so that no reader sees a half.
-    const std::string part = path_ + ".part";
-    {
-        std::ofstream file(part, std::ios::trunc);
-        for (const auto& [key, name] : names_)
-            file << key << '\t' << name << '\n';
-        if (!file.flush())
-            throw sluice::Error("plan file: " + part + " cannot be written");
-    }
-    std::error_code error;
-    std::filesystem::rename(part, path_, error);
-    if (error)
-        throw sluice::Error("plan file: " + path_ + " cannot be written: " + error.message());
+    std::string text;
+    for (const auto& [key, name] : names_)
+        text.append(key).append(1, '\t').append(name).append(1, '\n');
+    sluice::detail::drawing::write_file("plan file", path_, text); // no reader sees a half
 }
 
 } // namespace nn::detail

@@ -123,6 +123,15 @@ SLUICE_ALWAYS_INLINE inline void require_callable(const char* what, const Functi
         throw_empty(what);
 }
 
+/// That the text `what` is a null pointer.
+[[noreturn]] void throw_no_text(const char* what);
+/// Throws `Error` where a text that was given as a pointer is none.
+SLUICE_ALWAYS_INLINE inline const char* require_text(const char* what, const char* text) {
+    if (text == nullptr) [[unlikely]]
+        throw_no_text(what);
+    return text;
+}
+
 /// What the exception says that is being handled.
 inline std::string words_of_handled() {
     try {

@@ -21,7 +21,8 @@ namespace sluice {
 /// | `add_task`, `set_task` | a callable as a node of a graph |
 ///
 /// There is one device, unless the environment variable `SLUICE_HOST_DEVICES` names another number, from 1 to
-/// 64: then code for several devices can be tried without one.
+/// 64: then code for several devices can be tried without one. Empty, it names none. Of anything else the first pipeline, and
+/// whatever else asks for their number, throws `Error`.
 #if SLUICE_CHECKED
 struct UncheckedHost : host::Functions {};
 struct Host : Checked<UncheckedHost> {};

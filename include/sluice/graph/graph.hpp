@@ -55,6 +55,10 @@ public:
     std::size_t edges() const { return B::edge_count(own()); }
     /// Writes a picture of it to `path`, in Graphviz' DOT language. Throws `Error`.
     void write_dot(const std::string& path) const { B::write_dot(own(), path.c_str()); }
+    /// The same.
+    void write_dot(const char* path) const {
+        B::write_dot(own(), detail::require_text("write_dot: the path", path));
+    }
 
     /// The native graph, which stays this object's; null if it was moved from.
     Native get() const noexcept { return native_; }

@@ -281,14 +281,15 @@ public:
     /// of live input gives its newest then. Throws `Error` as `submit` does.
     void wait_for_room() { core_.wait_for_room(); }
 
-    /// Orders all batches submitted later after what is on `stream`, the caller's, now.
+    /// Orders all batches submitted later after what is on `stream`, the caller's, now. As all calls but a destructor's, refused
+    /// with an `Error`, which changes nothing, while that stream or one given to a stage is being captured.
     void wait_for(BasicStreamRef<backend> stream) { core_.wait_for(stream); }
 
     /// Sees that all submitted batches are on their way, and orders later work on external streams after them.
     /// Does not wait for the device. Throws `Error` for a known fault.
     void flush() { core_.flush(); }
 
-    /// The same, and orders later work on `stream`, the caller's, after them too.
+    /// The same, and orders later work on `stream`, the caller's, after them too. `stream` is not being captured.
     void flush(BasicStreamRef<backend> stream) { core_.flush(stream); }
 
     /// Waits until all submitted batches have passed all stages. Throws `Error` for any fault of their work.
@@ -306,7 +307,7 @@ public:
     /// Those of them that are seen to be through all stages: each one where `PipelineOptions::in_flight` is less than 64, or
     /// else up to a quarter of that later, or up to 64 where none was given; all of them after `finish`. Asks the device, and waits for nothing. Asked again with nothing
     /// submitted in between, it looks at all, and sends those that are held on their way, as `flush` does. Throws `Error` for a
-    /// known fault.
+    /// known fault, and where the pipeline has failed.
     std::size_t completed() { return core_.completed(); }
 
     /// Times that `try_submit` has taken no batch, since then.

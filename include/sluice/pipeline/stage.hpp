@@ -115,6 +115,10 @@ public:
     Stage(std::string name, Function function, StageOptions<B> options = {})
         : name_(static_cast<std::string&&>(name)), callable_(static_cast<Function&&>(function)),
           options_(options) {}
+    /// The same. Throws `Error` for a null pointer.
+    Stage(const char* name, Function function, StageOptions<B> options = {})
+        : name_(detail::require_text("a stage's name", name)), callable_(static_cast<Function&&>(function)),
+          options_(options) {}
 
     /// Says that the stage's work on each batch reads, or writes, all of `memory`, which is neither the batch nor a slot: a
     /// buffer, a span, or what has a `block()`, such as a `RaggedBatch`. On a checked backend (backend/checked.hpp) a race
@@ -171,6 +175,9 @@ inline constexpr bool is_stage<Stage<Function, B>> = true;
 /// Of a callable, for the backend of its stream or of the options.
 template <class Function, Backend B = StageBackend<Function>>
 Stage(std::string, Function, StageOptions<B> = {}) -> Stage<Function, B>;
+/// The same.
+template <class Function, Backend B = StageBackend<Function>>
+Stage(const char*, Function, StageOptions<B> = {}) -> Stage<Function, B>;
 
 namespace detail {
 struct NotTagged {};

@@ -252,8 +252,15 @@ Zip<First, Second*, Combine> zip(First& first, Second& second, Combine combine =
 }
 /// The same with the newest batch of the second source.
 template <class First, class Second, class Combine = MakeZipped>
-Zip<First, Latest<Second>, Combine> zip(First& first, Latest<Second> second, Combine combine = {}) {
+Zip<First, Latest<Second>, Combine> zip(First& first, Latest<Second>&& second, Combine combine = {}) {
     return {first, std::move(second), std::move(combine)};
+}
+/// Does not compile: it holds a batch, and would have to be copied.
+template <class First, class Second, class Combine = MakeZipped>
+auto zip(First&, Latest<Second>&, Combine = {}) {
+    static_assert(sizeof(First) == 0,
+                  "sluice::zip: a latest(...) that has a name is moved: zip(a, std::move(newest)); or it is "
+                  "made where it is zipped: zip(a, latest(b))");
 }
 
 namespace detail {

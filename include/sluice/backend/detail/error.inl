@@ -88,6 +88,10 @@ SLUICE_BODY void detail::throw_empty(const char* what) {
     throw Error(std::string(what) + " is empty, or was moved from; expected a function to call");
 }
 
+SLUICE_BODY void detail::throw_no_text(const char* what) {
+    throw Error(std::string(what) + " is a null pointer; expected a string");
+}
+
 SLUICE_BODY void detail::require_within(const std::string& what, long long value, long long least,
                                         long long most, const char* least_means) {
     if (value < least || value > most)

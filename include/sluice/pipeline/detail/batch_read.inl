@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <sluice/backend/error.hpp>
+#include <sluice/graph/detail/not_capturable.hpp>
 
 namespace sluice {
 
@@ -22,10 +23,15 @@ SLUICE_BODY BatchRead& BatchRead::operator=(BatchRead&& other) noexcept {
 
 SLUICE_BODY void BatchRead::wait() {
     detail::BatchWaiterRef waiter = std::move(waiter_);
-    if (waiter && waiter->pipeline != nullptr && !waiter->wait(waiter->pipeline, run_, number_))
-        [[unlikely]] {
-        waiter_ = std::move(waiter); // is still to be waited for
-        throw_in_use();
+    try {
+        if (waiter && waiter->pipeline != nullptr && !waiter->wait(waiter->pipeline, run_, number_))
+            [[unlikely]] {
+            waiter_ = std::move(waiter); // is still to be waited for
+            throw_in_use();
+        }
+    } catch (const detail::NotCapturable&) {
+        waiter_ = std::move(waiter); // likewise
+        throw;
     }
 }
 

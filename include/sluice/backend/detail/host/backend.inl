@@ -108,7 +108,7 @@ SLUICE_BODY int Functions::device_count() {
             return 1;
         char* end = nullptr;
         const long asked = std::strtol(text, &end, 10);
-        if (*end != '\0' || asked < 1 || asked > 64) {
+        if (*text < '0' || *text > '9' || *end != '\0' || asked < 1 || asked > 64) {
             throw Error("SLUICE_HOST_DEVICES is \"" + std::string(text) +
                         "\"; expected a whole number from 1 to 64");
         }

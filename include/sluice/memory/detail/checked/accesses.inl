@@ -43,7 +43,7 @@ template <class Memory>
 void name_buffer([[maybe_unused]] const Memory& memory, [[maybe_unused]] const char* name) {
     if constexpr (detail::is_checked_memory<Memory>) {
         if (name == nullptr)
-            throw Error("name_buffer: the name is a null pointer; expected a string");
+            detail::throw_no_text("name_buffer: the name");
         const detail::checked::Range range = detail::said_range("name_buffer", memory, false);
         detail::checked::name_memory(range.begin, range.bytes, name);
     }

@@ -1,4 +1,4 @@
-// Where a fault came from, as far as that can be told, and what is refused when a pipeline is made.
+// Where a fault came from, as far as that can be told, and what is refused.
 #pragma once
 
 #include <cstddef>
@@ -31,6 +31,12 @@ inline bool is_late(const Error& error) noexcept {
             return true;
     }
     return false;
+}
+
+[[noreturn]] inline void throw_in_use(const char* call) {
+    throw Error(std::string(call) +
+                ": the pipeline is in use, by another thread or by this call's own stage; drive a "
+                "pipeline from one thread, and not from within its stages");
 }
 
 /// Under whatever schedule: one switch must not show what another option hides.

@@ -155,7 +155,7 @@ private:
     /// Calls `work()`, and fails with what it throws.
     template <class Work>
     void or_fail(Work&& work);
-    void require_sound(const char* call);
+    void require_sound(const char* call, bool often = false);
     void throw_known_fault();
     // In pipeline_tuning.inl:
     bool may_graph_whole_steps(bool each_stage) const;
@@ -168,6 +168,8 @@ private:
     void use(const ScheduleTrial& trial);
     // In pipeline_faults.inl:
     void throw_not_sound(const char* call);
+    void require_not_captured(const char* call) const;
+    void require_not_captured(const char* call, Ref stream) const;
     void throw_unreported() const;
     void throw_thread_fault();
     void throw_stream_fault();
@@ -191,11 +193,12 @@ private:
     std::size_t mark_at_ = 0;    // and behind so many one is due.
     std::size_t run_ = 0;        // Counts resets.
     Atomic<bool> in_use_;
-    bool inside_ = false;    // Whether external streams have been joined since the pipeline was last left.
-    bool watched_ = false;   // Whether calls of `submit` are timed, for notes or because
-    bool tuning_ = false;    // `Schedule::automatic` still tries.
-    bool trying_ = false;    // Whether the next `submit` is of `try_submit`.
-    const bool only_device_; // Whether the machine has no other device.
+    bool inside_ = false;     // Whether external streams have been joined since the pipeline was last left.
+    bool watched_ = false;    // Whether calls of `submit` are timed, for notes or because
+    bool tuning_ = false;     // `Schedule::automatic` still tries.
+    bool trying_ = false;     // Whether the next `submit` is of `try_submit`.
+    const bool only_device_;  // Whether the machine has no other device.
+    const bool any_external_; // Whether a stage is on a stream of the caller's.
     const bool looks_at_batches_; // Whether there is more to do with a batch than to hand it on.
     Maybe<Error> failure_;
     std::int64_t reading_ = 0; // Nanoseconds of waits for batches to be read, since the last submit,

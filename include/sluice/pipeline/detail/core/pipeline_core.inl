@@ -28,12 +28,6 @@ struct PipelineCore<B>::Parts {
     Maybe<ScheduleTuner> tuner; // Under `Schedule::automatic`.
 };
 
-[[noreturn]] inline void throw_in_use(const char* call) {
-    throw Error(std::string(call) +
-                ": the pipeline is in use, by another thread or by this call's own stage; drive a "
-                "pipeline from one thread, and not from within its stages");
-}
-
 /// Marks a pipeline as in use, on its device, for the length of a call.
 template <Backend B>
 class PipelineCore<B>::Call {
@@ -78,7 +72,7 @@ PipelineCore<B>::PipelineCore(const PlanData& plan, const PipelineSetup<B>& setu
                               const PipelineOptions& options, OfThisKind)
     : options_(options), parts_(make_owned<Parts>(plan, setups, require_options(options))),
       core_(parts_->core), executor_(&parts_->overlapped), waiter_(BatchWaiter::make()),
-      only_device_(core_.streams.only_device()),
+      only_device_(core_.streams.only_device()), any_external_(core_.streams.any_external()),
       looks_at_batches_(core_.rates.any() || !core_.host_readers().empty()),
       exceptions_(std::uncaught_exceptions()) {
     waiter_->pipeline = this;
@@ -169,9 +163,11 @@ void PipelineCore<B>::or_fail(Work&& work) {
 }
 
 template <Backend B>
-SLUICE_ALWAYS_INLINE inline void PipelineCore<B>::require_sound(const char* call) {
+SLUICE_ALWAYS_INLINE inline void PipelineCore<B>::require_sound(const char* call, bool often) {
     if (failure_ || waiter_->unreported != nullptr) [[unlikely]]
         throw_not_sound(call);
+    if (!often || !inside_ || any_external_) [[unlikely]]
+        require_not_captured(call);
 }
 
 // Fails with what is known without waiting to have gone wrong, and where, as far as that can be told.
@@ -203,7 +199,7 @@ void PipelineCore<B>::submit_held(const GivenBatch<B>& batch, const Hold& hold) 
 template <Backend B>
 void PipelineCore<B>::submit_given(const GivenBatch<B>& batch, const Hold& hold, bool& kept) {
     const Call call(*this, "submit");
-    require_sound("submit");
+    require_sound("submit", true);
     // An error from outside must not be blamed on a stage; it changes nothing here. A replay calls no stage, and a look at
     // it takes time that a replay would notice.
     if (!executor_->replays()) [[likely]]
@@ -285,6 +281,8 @@ void PipelineCore<B>::await_batch(std::size_t number) {
         throw_unreported();
         return; // Nothing is under way then.
     }
+    if (any_external_) [[unlikely]]
+        require_not_captured("BatchRead::wait");
     or_fail([&] {
         const std::int64_t begun = watched_ ? StageTimes<B>::now() : 0;
         for (std::size_t stage = 0; stage < core_.stages(); ++stage) {
@@ -301,7 +299,7 @@ void PipelineCore<B>::await_batch(std::size_t number) {
 template <Backend B>
 const void* PipelineCore<B>::await_result(std::size_t number) {
     const Call call(*this, "run");
-    require_sound("run");
+    require_sound("run", true);
     const std::size_t last = core_.stages() - 1;
     or_fail([&] {
         const std::int64_t begun = watched_ ? StageTimes<B>::now() : 0;
@@ -317,6 +315,7 @@ template <Backend B>
 void PipelineCore<B>::wait_for(Ref stream) {
     const Call call(*this, "wait_for");
     require_sound("wait_for");
+    require_not_captured("wait_for", stream);
     core_.streams.require_own_device(stream, "wait_for: the stream");
     core_.checks.other_work_noted();
     core_.streams.join(stream);
@@ -333,6 +332,7 @@ template <Backend B>
 void PipelineCore<B>::flush(Ref stream) {
     const Call call(*this, "flush");
     require_sound("flush");
+    require_not_captured("flush", stream);
     core_.streams.require_own_device(stream, "flush: the stream");
     or_fail([&] {
         leave();

@@ -1,6 +1,8 @@
 // Bodies of pipeline_core.hpp: how a pipeline fails, what it says then, and how it begins anew.
 #pragma once
 
+#include <sluice/pipeline/detail/core/captured_streams.hpp>
+
 namespace sluice::detail {
 
 template <Backend B>
@@ -16,6 +18,25 @@ void PipelineCore<B>::throw_not_sound(const char* call) {
     throw_unreported();
     throw failure_->after(std::string(call) +
                           ": the pipeline has failed before and needs a reset() first; the failure was: ");
+}
+
+// Refuses `call`, and changes nothing, where a stage's stream is being captured, or `stream` is.
+template <Backend B>
+void PipelineCore<B>::require_not_captured(const char* call) const {
+    core_.streams.for_each([&](Ref stream) {
+        if (is_captured(stream)) [[unlikely]]
+            throw_captured(call, "a stage's stream");
+    });
+    // Serially nothing runs on most of them, and the pipeline still waits for them.
+    core_.streams.for_each_external([&](Ref stream) {
+        if (is_captured(stream)) [[unlikely]]
+            throw_captured(call, "a stage's stream (StageOptions::stream)");
+    });
+}
+template <Backend B>
+void PipelineCore<B>::require_not_captured(const char* call, Ref stream) const {
+    if (is_captured(stream)) [[unlikely]]
+        throw_captured(call, "the stream");
 }
 
 // Throws, once, the fault that the destructor of a `BatchRead` met.
@@ -172,6 +193,7 @@ void PipelineCore<B>::fail_at(int stage, std::optional<std::size_t> batch, bool 
 template <Backend B>
 void PipelineCore<B>::reset() {
     const Call call(*this, "reset");
+    require_not_captured("reset");
     core_.drain();
     drop_batches();
     core_.forget_faults();

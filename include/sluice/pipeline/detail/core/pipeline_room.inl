@@ -55,26 +55,25 @@ void PipelineCore<B>::mark_end() {
 template <Backend B>
 std::size_t PipelineCore<B>::completed() {
     const Call call(*this, "completed");
+    require_sound("completed", true); // or a loop until all are through would have no end
     InFlight<B>& in_flight = parts_->in_flight;
-    if (!failure_) {
-        or_fail([&] {
-            in_flight.look(core_);
-            // A caller that asks again, with nothing submitted in between, waits for what is held, or not looked at yet.
-            const bool again = std::exchange(counted_at_, submitted_) == submitted_;
-            if (again && in_flight.completed() < submitted_ && !in_flight.any()) {
-                hand_on();
-                mark_end();
-            }
-        });
-        room_until_ = in_flight.completed() + in_flight.limit();
-    }
+    or_fail([&] {
+        in_flight.look(core_);
+        // A caller that asks again, with nothing submitted in between, waits for what is held, or not looked at yet.
+        const bool again = std::exchange(counted_at_, submitted_) == submitted_;
+        if (again && in_flight.completed() < submitted_ && !in_flight.any()) {
+            hand_on();
+            mark_end();
+        }
+    });
+    room_until_ = in_flight.completed() + in_flight.limit();
     return in_flight.completed();
 }
 
 template <Backend B>
 void PipelineCore<B>::wait_for_room() {
     const Call call(*this, "wait_for_room");
-    require_sound("wait_for_room");
+    require_sound("wait_for_room", true);
     or_fail([&] {
         if (submitted_ >= room_until_)
             await_room();
@@ -85,7 +84,7 @@ void PipelineCore<B>::wait_for_room() {
 template <Backend B>
 bool PipelineCore<B>::has_room() {
     const Call call(*this, "try_submit");
-    require_sound("try_submit");
+    require_sound("try_submit", true);
     bool room = true;
     or_fail([&] {
         throw_known_fault();
@@ -113,6 +112,8 @@ bool PipelineCore<B>::is_read(std::size_t number) {
     const Call call(*this, "BatchRead::is_ready");
     if (failure_ || number < parts_->in_flight.completed())
         return true;
+    if (any_external_) [[unlikely]]
+        require_not_captured("BatchRead::is_ready");
     bool read = true;
     or_fail([&] {
         std::size_t held = submitted_; // the first batch that is not on its way

@@ -160,6 +160,12 @@ public:
         for (const Active& active : active_)
             visit(active.stream);
     }
+    /// The same for each that a stage was given.
+    template <class Visit>
+    void for_each_external(Visit&& visit) const {
+        for (const Ref external : external_)
+            visit(external);
+    }
     /// The stage that a stream is for; none if there are several.
     std::optional<std::size_t> stage_of(Ref stream) const {
         std::optional<std::size_t> found;
