@@ -253,33 +253,4 @@ TEST_CASE("by hand: activities have stages that are named, and finite times") {
                    "a call of the host's lasts from 0 us to inf us"));
 }
 
-TEST_CASE("a null pointer in the place of a title, a name, a unit or a path is refused in a sentence") {
-    const char* const no_text = nullptr;
-    Timeline timeline{"title"};
-    const auto refused = [](const auto& call) {
-        CHECK(text_of(call) ==
-              "the title, name, unit or path of a report is a null pointer; expected a string");
-    };
-    refused([&] { Timeline{no_text}; });
-    refused([&] { timeline.add_row(nullptr); });
-    refused([&] { timeline.add_row("a", no_text); });
-    refused([&] { timeline.add_counter(no_text); });
-    refused([&] { timeline.add_counter("a", nullptr); });
-    refused([&] { timeline.set_sentence(no_text); });
-    refused([&] { (void)merge_timelines({}, no_text); });
-    refused([&] { write_svg(timeline, no_text); });
-    refused([&] { write_html({&timeline}, no_text); });
-    refused([&] { write_perfetto(timeline, nullptr); });
-    CHECK(timeline.rows().empty());
-    CHECK(timeline.counters().empty());
-
-    const std::string row = "row", unit = "unit";
-    timeline.add_row(row, unit);
-    timeline.add_row(row + unit);
-    CHECK(timeline.rows()[0].name == row);
-    CHECK(timeline.rows()[0].unit == unit);
-    CHECK(timeline.rows()[1].name == row + unit);
-    CHECK(timeline.title() == "title");
-}
-
 } // namespace report_by_hand

@@ -51,10 +51,10 @@ std::string to_html(const std::vector<const Timeline*>& timelines, const HtmlOpt
 /// there is replaced whole or not at all, also where `path` is a link to it. A device or a pipe is written as it is.
 /// \throws Error as `to_html` does, and with the path and the reason where the file cannot be written; then
 /// nothing new is left on the disk.
-void write_html(const Timeline& timeline, const detail::Text& path, const HtmlOptions& options = {});
+void write_html(const Timeline& timeline, const std::string& path, const HtmlOptions& options = {});
 
 /// Likewise for several timelines.
-void write_html(const std::vector<const Timeline*>& timelines, const detail::Text& path,
+void write_html(const std::vector<const Timeline*>& timelines, const std::string& path,
                 const HtmlOptions& options = {});
 
 } // namespace sluice

@@ -71,8 +71,7 @@ public:
 
     /// Adds what was sampled so far to `timeline`, as a counter in bytes, and returns the counter's number. `zero` is the
     /// timeline's zero. \throws Error what the backend threw when it was asked on the sampler's thread, which ended it.
-    std::size_t add_to(Timeline& timeline, Clock::time_point zero,
-                       detail::Text name = "device memory") const {
+    std::size_t add_to(Timeline& timeline, Clock::time_point zero, std::string name = "device memory") const {
         const std::lock_guard lock(mutex_);
         if (failure_)
             std::rethrow_exception(failure_);
@@ -87,7 +86,7 @@ public:
     /// The same for a timeline whose zero is known (`Timeline::clock_zero`), as that of a pipeline is: what was sampled
     /// between the timeline's first begin and last end, and before them what held at the begin. Throws likewise, and `Error`
     /// where the timeline has spans and does not know its zero.
-    std::size_t add_to(Timeline& timeline, detail::Text name = "device memory") const {
+    std::size_t add_to(Timeline& timeline, std::string name = "device memory") const {
         const std::lock_guard lock(mutex_);
         if (failure_)
             std::rethrow_exception(failure_);

@@ -26,7 +26,7 @@ struct NamedTimeline {
 /// Counters and missing edges come along, counters renamed as rows are. Its sentence is those of all, each behind its name, and its
 /// latencies are those of all, in the order of `timelines`. Their titles do not come along: its own is `title`.
 /// \throws Error for a null pointer, and where some timelines say where their zero is and others do not.
-Timeline merge_timelines(const std::vector<NamedTimeline>& timelines, detail::Text title = {});
+Timeline merge_timelines(const std::vector<NamedTimeline>& timelines, std::string title = {});
 
 } // namespace sluice
 

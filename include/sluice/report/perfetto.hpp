@@ -32,7 +32,7 @@ std::string to_perfetto(const Timeline& timeline);
 /// as it is.
 /// \throws Error as `to_perfetto` does, and with the path and the reason where the file cannot be written; then
 /// nothing new is left on the disk.
-void write_perfetto(const Timeline& timeline, const detail::Text& path);
+void write_perfetto(const Timeline& timeline, const std::string& path);
 
 } // namespace sluice
 

@@ -124,32 +124,32 @@ PipelineTimes times_of(Pipe& pipeline, const Source& source) {
 /// Spans of stages are of kind `compute`: what a stage enqueues, kernels or copies, is not known. Those of the host are of
 /// kind `source`, or `wait`.
 /// \throws Error for times that are not finite or of no stage, and for tables without an entry for each stage.
-Timeline timeline_of(const PipelineTimes& times, detail::Text title = {});
+Timeline timeline_of(const PipelineTimes& times, std::string title = {});
 
 /// The same in numbers, with `bound_of` as its sentence.
-TimelineReport report_of(const PipelineTimes& times, detail::Text title = {});
+TimelineReport report_of(const PipelineTimes& times, std::string title = {});
 
 /// `timeline_of(times_of(pipeline), title)`, and likewise with a source.
 template <ReportedPipeline Pipe>
-Timeline timeline_of(Pipe& pipeline, detail::Text title = {}) {
+Timeline timeline_of(Pipe& pipeline, std::string title = {}) {
     return timeline_of(times_of(pipeline), std::move(title));
 }
 /// The same.
 template <ReportedPipeline Pipe, class Source>
 requires requires(const Source& source) { source.fill_times(); }
-Timeline timeline_of(Pipe& pipeline, const Source& source, detail::Text title = {}) {
+Timeline timeline_of(Pipe& pipeline, const Source& source, std::string title = {}) {
     return timeline_of(times_of(pipeline, source), std::move(title));
 }
 
 /// `report_of(times_of(pipeline), title)`, and likewise with a source.
 template <ReportedPipeline Pipe>
-TimelineReport report_of(Pipe& pipeline, detail::Text title = {}) {
+TimelineReport report_of(Pipe& pipeline, std::string title = {}) {
     return report_of(times_of(pipeline), std::move(title));
 }
 /// The same.
 template <ReportedPipeline Pipe, class Source>
 requires requires(const Source& source) { source.fill_times(); }
-TimelineReport report_of(Pipe& pipeline, const Source& source, detail::Text title = {}) {
+TimelineReport report_of(Pipe& pipeline, const Source& source, std::string title = {}) {
     return report_of(times_of(pipeline, source), std::move(title));
 }
 

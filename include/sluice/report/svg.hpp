@@ -53,10 +53,10 @@ std::string to_svg(const std::vector<const Timeline*>& timelines, const SvgOptio
 /// there is replaced whole or not at all, also where `path` is a link to it. A device or a pipe is written as it is.
 /// \throws Error as `to_svg` does, and with the path and the reason where the file cannot be written; then
 /// nothing new is left on the disk.
-void write_svg(const Timeline& timeline, const detail::Text& path, const SvgOptions& options = {});
+void write_svg(const Timeline& timeline, const std::string& path, const SvgOptions& options = {});
 
 /// Likewise for several timelines.
-void write_svg(const std::vector<const Timeline*>& timelines, const detail::Text& path,
+void write_svg(const std::vector<const Timeline*>& timelines, const std::string& path,
                const SvgOptions& options = {});
 
 } // namespace sluice

@@ -11,7 +11,6 @@
 
 #include <sluice/backend/error.hpp>
 #include <sluice/report/detail/numbers.hpp>
-#include <sluice/report/detail/text.hpp>
 
 namespace sluice {
 
@@ -66,7 +65,7 @@ struct MissingEdge {
 class Timeline {
 public:
     /// An empty one; `title` is shown above it.
-    explicit Timeline(detail::Text title = {}) : title_(std::move(title)) {}
+    explicit Timeline(std::string title = {}) : title_(std::move(title)) {}
     Timeline(const Timeline&) = default;            ///< The same rows, spans and values.
     Timeline(Timeline&&) noexcept = default;        ///< Leaves the argument empty.
     Timeline& operator=(const Timeline&) = default; ///< The same rows, spans and values.
@@ -80,13 +79,13 @@ public:
     }
 
     /// Adds a row below the others and returns its number, counted from 0.
-    std::size_t add_row(detail::Text name, detail::Text unit = {}) {
+    std::size_t add_row(std::string name, std::string unit = {}) {
         rows_.push_back({std::move(name), std::move(unit)});
         return rows_.size() - 1;
     }
 
     /// Adds a counter below the others and returns its number, counted from 0.
-    std::size_t add_counter(detail::Text name, detail::Text unit = {}) {
+    std::size_t add_counter(std::string name, std::string unit = {}) {
         counters_.push_back({std::move(name), std::move(unit)});
         return counters_.size() - 1;
     }
@@ -166,7 +165,7 @@ public:
     double clock_zero() const noexcept { return clock_zero_; }
 
     /// Says in a sentence what set the pace, where that is known better than the rows show it.
-    void set_sentence(detail::Text sentence) { sentence_ = std::move(sentence); }
+    void set_sentence(std::string sentence) { sentence_ = std::move(sentence); }
     /// As `set_sentence` said; empty by default.
     const std::string& sentence() const noexcept { return sentence_; }
 

@@ -134,13 +134,13 @@ inline std::string to_html(const Timeline& timeline, const HtmlOptions& options)
     return to_html(std::vector<const Timeline*>{&timeline}, options);
 }
 
-inline void write_html(const std::vector<const Timeline*>& timelines, const detail::Text& path,
+inline void write_html(const std::vector<const Timeline*>& timelines, const std::string& path,
                        const HtmlOptions& options) {
     detail::drawing::write_file("write_html", path,
                                 detail::drawing::html_page("write_html", timelines, options));
 }
 
-inline void write_html(const Timeline& timeline, const detail::Text& path, const HtmlOptions& options) {
+inline void write_html(const Timeline& timeline, const std::string& path, const HtmlOptions& options) {
     write_html(std::vector<const Timeline*>{&timeline}, path, options);
 }
 

@@ -64,7 +64,7 @@ inline void add_times(const NamedTimeline& part, const std::vector<std::size_t>&
 
 } // namespace detail::merge
 
-inline Timeline merge_timelines(const std::vector<NamedTimeline>& timelines, detail::Text title) {
+inline Timeline merge_timelines(const std::vector<NamedTimeline>& timelines, std::string title) {
     Timeline merged(std::move(title));
     merged.set_clock_zero(detail::merge::common_zero(timelines));
     std::vector<std::vector<std::size_t>> rows(timelines.size());

@@ -269,7 +269,7 @@ inline std::string to_perfetto(const Timeline& timeline) {
     return detail::drawing::PerfettoTrace(timeline).write();
 }
 
-inline void write_perfetto(const Timeline& timeline, const detail::Text& path) {
+inline void write_perfetto(const Timeline& timeline, const std::string& path) {
     detail::drawing::check_times("write_perfetto", timeline);
     detail::drawing::write_file("write_perfetto", path, detail::drawing::PerfettoTrace(timeline).write());
 }

@@ -173,7 +173,7 @@ inline void add_source(const PipelineTimes& times, std::size_t first, std::size_
 
 } // namespace detail::pipeline_report
 
-inline Timeline timeline_of(const PipelineTimes& times, detail::Text title) {
+inline Timeline timeline_of(const PipelineTimes& times, std::string title) {
     detail::pipeline_report::require_tables(times);
     detail::bound::require_finite(times, "timeline_of");
     Timeline timeline(std::move(title));
@@ -221,7 +221,7 @@ inline Timeline timeline_of(const PipelineTimes& times, detail::Text title) {
     return timeline;
 }
 
-inline TimelineReport report_of(const PipelineTimes& times, detail::Text title) {
+inline TimelineReport report_of(const PipelineTimes& times, std::string title) {
     return report_of(timeline_of(times, std::move(title)));
 }
 

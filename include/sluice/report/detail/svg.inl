@@ -215,13 +215,13 @@ inline std::string to_svg(const Timeline& timeline, const SvgOptions& options) {
     return to_svg(std::vector<const Timeline*>{&timeline}, options);
 }
 
-inline void write_svg(const std::vector<const Timeline*>& timelines, const detail::Text& path,
+inline void write_svg(const std::vector<const Timeline*>& timelines, const std::string& path,
                       const SvgOptions& options) {
     detail::drawing::write_file("write_svg", path,
                                 detail::drawing::svg_picture("write_svg", timelines, options));
 }
 
-inline void write_svg(const Timeline& timeline, const detail::Text& path, const SvgOptions& options) {
+inline void write_svg(const Timeline& timeline, const std::string& path, const SvgOptions& options) {
     write_svg(std::vector<const Timeline*>{&timeline}, path, options);
 }
 

@@ -168,7 +168,7 @@ private:
     void use(const ScheduleTrial& trial);
     // In pipeline_faults.inl:
     void throw_not_sound(const char* call);
-    void require_not_captured(const char* call) const;
+    void require_not_captured(const char* call, bool own = true) const;
     void require_not_captured(const char* call, Ref stream) const;
     void throw_unreported() const;
     void throw_thread_fault();

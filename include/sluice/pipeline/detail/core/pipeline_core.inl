@@ -167,7 +167,7 @@ SLUICE_ALWAYS_INLINE inline void PipelineCore<B>::require_sound(const char* call
     if (failure_ || waiter_->unreported != nullptr) [[unlikely]]
         throw_not_sound(call);
     if (!often || !inside_ || any_external_) [[unlikely]]
-        require_not_captured(call);
+        require_not_captured(call, !often || !inside_);
 }
 
 // Fails with what is known without waiting to have gone wrong, and where, as far as that can be told.
@@ -282,7 +282,7 @@ void PipelineCore<B>::await_batch(std::size_t number) {
         return; // Nothing is under way then.
     }
     if (any_external_) [[unlikely]]
-        require_not_captured("BatchRead::wait");
+        require_not_captured("BatchRead::wait", false);
     or_fail([&] {
         const std::int64_t begun = watched_ ? StageTimes<B>::now() : 0;
         for (std::size_t stage = 0; stage < core_.stages(); ++stage) {

@@ -20,13 +20,16 @@ void PipelineCore<B>::throw_not_sound(const char* call) {
                           ": the pipeline has failed before and needs a reset() first; the failure was: ");
 }
 
-// Refuses `call`, and changes nothing, where a stage's stream is being captured, or `stream` is.
+// Refuses `call`, and changes nothing, where a stage's stream is being captured, or `stream` is. Without `own` it asks of streams alone
+// that stages were given: each look takes time that a step would notice.
 template <Backend B>
-void PipelineCore<B>::require_not_captured(const char* call) const {
-    core_.streams.for_each([&](Ref stream) {
-        if (is_captured(stream)) [[unlikely]]
-            throw_captured(call, "a stage's stream");
-    });
+void PipelineCore<B>::require_not_captured(const char* call, bool own) const {
+    if (own) {
+        core_.streams.for_each([&](Ref stream) {
+            if (is_captured(stream)) [[unlikely]]
+                throw_captured(call, "a stage's stream");
+        });
+    }
     // Serially nothing runs on most of them, and the pipeline still waits for them.
     core_.streams.for_each_external([&](Ref stream) {
         if (is_captured(stream)) [[unlikely]]

@@ -113,7 +113,7 @@ bool PipelineCore<B>::is_read(std::size_t number) {
     if (failure_ || number < parts_->in_flight.completed())
         return true;
     if (any_external_) [[unlikely]]
-        require_not_captured("BatchRead::is_ready");
+        require_not_captured("BatchRead::is_ready", false);
     bool read = true;
     or_fail([&] {
         std::size_t held = submitted_; // the first batch that is not on its way
