@@ -2,7 +2,7 @@
 # Runs a command as a stranger would: in a Debian or Ubuntu that has nothing but git, in a clone of this repository.
 #
 #     tests/fresh_root.sh [option…] COMMAND…      for example: tests/fresh_root.sh bash cmake/bootstrap.sh test
-#     tests/fresh_root.sh --check                 says whether such a root can be made here, and makes the archive of one
+#     tests/fresh_root.sh [--release NAME] --check   says whether such a root can be made here, and makes the archive of one
 #     tests/fresh_root.sh --remove NAME           removes a root that --root has kept
 #
 #     --root NAME        keeps the root under this name, and takes it up where it was kept; without it, it is removed
