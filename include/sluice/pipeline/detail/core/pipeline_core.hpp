@@ -168,6 +168,7 @@ private:
     void use(const ScheduleTrial& trial);
     // In pipeline_faults.inl:
     void throw_not_sound(const char* call);
+    void require_ready(const char* call, bool own);
     void require_not_captured(const char* call, bool own = true) const;
     void require_not_captured(const char* call, Ref stream) const;
     void throw_unreported() const;
@@ -193,12 +194,13 @@ private:
     std::size_t mark_at_ = 0;    // and behind so many one is due.
     std::size_t run_ = 0;        // Counts resets.
     Atomic<bool> in_use_;
-    bool inside_ = false;     // Whether external streams have been joined since the pipeline was last left.
-    bool watched_ = false;    // Whether calls of `submit` are timed, for notes or because
-    bool tuning_ = false;     // `Schedule::automatic` still tries.
-    bool trying_ = false;     // Whether the next `submit` is of `try_submit`.
-    const bool only_device_;  // Whether the machine has no other device.
-    const bool any_external_; // Whether a stage is on a stream of the caller's.
+    bool inside_ = false;      // Whether external streams have been joined since the pipeline was last left.
+    bool watched_ = false;     // Whether calls of `submit` are timed, for notes or because
+    bool tuning_ = false;      // `Schedule::automatic` still tries.
+    bool trying_ = false;      // Whether the next `submit` is of `try_submit`.
+    const bool only_device_;   // Whether the machine has no other device.
+    bool asks_streams_ = true; // Whether `submit` asks first if a stream is being captured.
+    const bool any_external_;  // Whether a stage is on a stream of the caller's.
     const bool looks_at_batches_; // Whether there is more to do with a batch than to hand it on.
     Maybe<Error> failure_;
     std::int64_t reading_ = 0; // Nanoseconds of waits for batches to be read, since the last submit,

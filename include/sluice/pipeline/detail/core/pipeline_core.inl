@@ -164,10 +164,8 @@ void PipelineCore<B>::or_fail(Work&& work) {
 
 template <Backend B>
 SLUICE_ALWAYS_INLINE inline void PipelineCore<B>::require_sound(const char* call, bool often) {
-    if (failure_ || waiter_->unreported != nullptr) [[unlikely]]
-        throw_not_sound(call);
-    if (!often || !inside_ || any_external_) [[unlikely]]
-        require_not_captured(call, !often || !inside_);
+    if (failure_ || waiter_->unreported != nullptr || asks_streams_ || !often) [[unlikely]]
+        require_ready(call, !often || !inside_);
 }
 
 // Fails with what is known without waiting to have gone wrong, and where, as far as that can be told.
@@ -372,6 +370,7 @@ void PipelineCore<B>::enter() {
         return;
     core_.streams.wait_for_external();
     inside_ = true;
+    asks_streams_ = any_external_;
 }
 
 template <Backend B>
@@ -384,6 +383,7 @@ void PipelineCore<B>::leave() {
     executor_->flush(core_);
     core_.streams.release_to_external();
     inside_ = false;
+    asks_streams_ = true;
     if (tuning_)
         parts_->tuner->interrupted();
 }

@@ -20,6 +20,13 @@ void PipelineCore<B>::throw_not_sound(const char* call) {
                           ": the pipeline has failed before and needs a reset() first; the failure was: ");
 }
 
+template <Backend B>
+void PipelineCore<B>::require_ready(const char* call, bool own) {
+    if (failure_ || waiter_->unreported != nullptr)
+        throw_not_sound(call);
+    require_not_captured(call, own);
+}
+
 // Refuses `call`, and changes nothing, where a stage's stream is being captured, or `stream` is. Without `own` it asks of streams alone
 // that stages were given: each look takes time that a step would notice.
 template <Backend B>
@@ -210,6 +217,7 @@ void PipelineCore<B>::reset() {
     if (core_.times)
         core_.times->clear();
     inside_ = false;
+    asks_streams_ = true;
     if (tuning_)
         parts_->tuner->interrupted();
     begun_ = 0;
