@@ -160,8 +160,12 @@ TEST_CASE("Captured streams: one that the pipeline made, too, where a batch woul
         Chain chain;
         auto pipeline = chain.pipeline(options, external);
         const Ref streams[] = {pipeline.stream(0), pipeline.stream(1)};
-        for (const Ref stream : streams)
+        for (const Ref stream : streams) {
             check_refused(pipeline, chain, "submit", stream, [&] { pipeline.submit(chain.in).stays(); });
+            pipeline.submit(chain.in).stays();
+            pipeline.reset(); // then, too
+            check_refused(pipeline, chain, "submit", stream, [&] { pipeline.submit(chain.in).stays(); });
+        }
     });
 }
 
