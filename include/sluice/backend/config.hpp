@@ -15,7 +15,7 @@
 #endif
 
 #if defined(__NVCC__) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ < 1204
-#error "sluice needs nvcc 12.4 or later: older ones compile designated initializers in templates to what no compiler takes"
+#error "sluice needs nvcc 12.4 or later: older ones break designated initializers in templates"
 #include <sluice/needs_nvcc>
 #endif
 
