@@ -17,7 +17,8 @@
 # The clone is of HEAD, and what is not committed is laid over it. The command runs in it, and its status is
 # this script's; 3 where no root can be made. Roots, and the archive that they are unpacked from, are in SLUICE_FRESH_ROOTS
 # (/var/tmp/sluice_fresh_roots). A root is of this machine's release, from the mirrors of its apt sources, unless another one is
-# named, which comes from deb.debian.org or archive.ubuntu.com. Of the machine it has the kernel, the processor's settings (OPENBLAS_*), and what reaches the network: resolver, proxies, certificates.
+# named, which comes from deb.debian.org or archive.ubuntu.com. Of the machine it has the kernel, the processor's settings
+# (OPENBLAS_*), and what reaches the network: resolver, proxies, certificates.
 set -euo pipefail
 
 roots=${SLUICE_FRESH_ROOTS:-/var/tmp/sluice_fresh_roots}
@@ -55,7 +56,7 @@ find_distribution() {
             return
         fi
     done
-    fail "--release: expected the code name of a release of Debian or Ubuntu, such as trixie or noble, found '$codename'"
+    fail "--release: expected the code name of a release of Debian or Ubuntu, such as trixie or noble, found '$codename', of which neither deb.debian.org nor archive.ubuntu.com tells"
 }
 
 make_archive() {

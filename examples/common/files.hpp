@@ -44,7 +44,7 @@ private:
 };
 
 /// What `write_whole_file` does, for bytes that come piece by piece: before `finish`, or without it, the file at `path` stays as
-/// it was. 	hrows BadInput, naming `path`, from each of the three, when it cannot be written
+/// it was. \throws BadInput, naming `path`, from each of the three, when it cannot be written
 class WholeFile {
 public:
     explicit WholeFile(std::filesystem::path path);
@@ -57,8 +57,8 @@ public:
 
 private:
     std::filesystem::path path_, target_;
-    std::filesystem::path
-        partial_;           // what takes the place of target_; empty where path_ is written to directly
+    // What takes the place of target_; empty where path_ is written to directly.
+    std::filesystem::path partial_;
     bool nameless_ = false; // partial_ comes only with `finish`
     Descriptor file_;
 };
